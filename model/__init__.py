@@ -1,0 +1,1 @@
+"""Prompts in, predictions out. Knows no LSP, no editor and no document."""

@@ -1,0 +1,117 @@
+"""The one door between the server and whatever predicts.
+
+Responsible for the shapes of a question (`Request`), of its answer (`Prediction`) and of the signal that ends the
+work early (`Stop`). It knows nothing of tensors, tokens, LSP or files: everything here is plain text and numbers, so
+that a scripted predictor, a local model and a remote service are interchangeable.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, Protocol, runtime_checkable
+
+from diffing.edits import Edit
+
+Mode = Literal["fim", "next_edit"]
+
+
+@dataclass(frozen=True, slots=True)
+class Snippet:
+    """Text of another file that bears on the request, as it is now."""
+
+    path: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One question about one document.
+
+    `cursor` is a code point offset into `text`. `history` holds unified diffs, oldest first, over any file of the
+    workspace; `text` already contains them. `path` is relative to the workspace where there is one.
+    """
+
+    mode: Mode
+    path: str
+    text: str
+    cursor: int
+    language: str = ""
+    history: tuple[str, ...] = ()
+    related: tuple[Snippet, ...] = ()
+    diagnostics: tuple[str, ...] = ()
+    max_tokens: int = 64
+    max_lines: int = 12
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.cursor <= len(self.text):
+            raise ValueError(f"cursor {self.cursor} is outside the text of {len(self.text)} characters")
+
+
+class Cancelled(Exception):
+    """The request was superseded or withdrawn; nobody waits for the answer."""
+
+
+class Stop:
+    """Cancellation and deadline, looked at before every forward pass.
+
+    Cancellation throws the work away (`check` raises `Cancelled`); a passed deadline ends it with what is decided so
+    far (`expired`). Times are seconds of `time.monotonic`.
+    """
+
+    def __init__(self, timeout: float | None = None) -> None:
+        self._event = threading.Event()
+        self.deadline = None if timeout is None else time.monotonic() + timeout
+
+    def cancel(self) -> None:
+        self._event.set()
+
+    @property
+    def cancelled(self) -> bool:
+        return self._event.is_set()
+
+    @property
+    def remaining(self) -> float:
+        """Seconds until the deadline; infinite without one."""
+        return float("inf") if self.deadline is None else self.deadline - time.monotonic()
+
+    @property
+    def expired(self) -> bool:
+        return self.remaining <= 0
+
+    def check(self) -> None:
+        """Raise `Cancelled` if the request was withdrawn."""
+        if self._event.is_set():
+            raise Cancelled
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """The answer to one request.
+
+    `edits` are sorted, do not overlap and count code points of `Request.text`; empty means "no edit". `shown` says
+    whether it is good enough to be seen, `suppressed` names the reason when it is not. `confidence` is the calibrated
+    probability that the user would accept it. `truncated` is set when the answer was cut by a token limit.
+    """
+
+    edits: tuple[Edit, ...] = ()
+    confidence: float = 0.0
+    shown: bool = False
+    suppressed: str | None = None
+    truncated: bool = False
+    latency_ms: float = 0.0
+    forwards: int = 0
+    tokens: int = 0
+    model: str = ""
+    features: Mapping[str, float] = field(default_factory=dict)
+
+
+@runtime_checkable
+class Predictor(Protocol):
+    """Anything that answers requests. `predict` raises `Cancelled` when `stop` says so."""
+
+    name: str
+
+    def predict(self, request: Request, stop: Stop) -> Prediction: ...
