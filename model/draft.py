@@ -1,0 +1,164 @@
+"""Drafts of the next edit, made from the recent changes without any model.
+
+Responsible for running the rules, for turning their proposals into edits of the present text, and
+for a short, ordered, duplicate-free list of them. A draft is a guess to be judged: most are wrong.
+Knows nothing of tokens or tensors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from diffing.edits import Edit
+from model.draft_rewrites import Rewrite, rewrites_of
+from model.draft_rules import half_done, identical_lines, repeat_rewrites, repeated_insertions
+from model.draft_view import Proposal, View
+from model.protocol import Request
+
+_MAX_REWRITES = 48
+
+# Share of right drafts among the drafts of each rule, measured on release diffs of the training
+# packages.
+RULE_PRECISION: dict[str, float] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """One contiguous replacement in `Request.text`.
+
+    `link` is the substitution of the user's that led to it, `siblings` the number of places where
+    the same rule applies, `distance` the signed number of lines from the cursor (positive below),
+    `recency` the age of the change that it repeats in change groups (0 = newest).
+    """
+
+    edit: Edit
+    rule: str
+    link: tuple[str, str] | None
+    siblings: int
+    distance: int
+    recency: int
+
+    def features(self) -> dict[str, float]:
+        """Numbers for a judge."""
+        return {
+            "siblings": float(self.siblings),
+            "distance": float(abs(self.distance)),
+            "above": float(self.distance < 0),
+            "recency": float(self.recency),
+            "precision": RULE_PRECISION.get(self.rule, 0.1),
+            "inserted": float(len(self.edit.new_text)),
+            "deleted": float(self.edit.end - self.edit.start),
+        }
+
+
+def _rewrites(view: View) -> list[Rewrite]:
+    """Rewrites of all recent changes; none that a newer change took back."""
+    found: list[Rewrite] = []
+    undone: set[tuple[str, str]] = set()
+    for change in view.changes:
+        mine = [rewrite for rewrite in rewrites_of(change) if rewrite.link not in undone]
+        undone.update((rewrite.link[1], rewrite.link[0]) for rewrite in mine)
+        found.extend(mine)
+    return found[:_MAX_REWRITES]
+
+
+def _proposals(view: View) -> Iterator[Proposal]:
+    rewrites = _rewrites(view)
+    yield from half_done(view, rewrites)
+    yield from identical_lines(view)
+    yield from repeat_rewrites(view, rewrites)
+    yield from repeated_insertions(view)
+
+
+def _undoes(view: View, proposal: Proposal) -> bool:
+    """True when the proposal takes back one of the user's recent changes in this file."""
+    for change in view.changes:
+        span = change.span
+        if change.line is None or proposal.first >= span.stop + 1 or proposal.last < span.start:
+            continue
+        first, last = min(proposal.first, span.start), max(proposal.last, span.stop)
+        after = (
+            *view.lines[first : proposal.first],
+            *proposal.new,
+            *view.lines[proposal.last : last],
+        )
+        before = (*view.lines[first : span.start], *change.old, *view.lines[span.stop : last])
+        if [line.strip() for line in after] == [line.strip() for line in before]:
+            return True
+    return False
+
+
+def _edit(view: View, starts: list[int], proposal: Proposal) -> Edit | None:
+    """The proposal as offsets, common head and tail trimmed; None when nothing changes."""
+    count = len(view.lines)
+    if not 0 <= proposal.first <= proposal.last <= count:
+        return None
+    old = view.lines[proposal.first : proposal.last]
+    if tuple(old) == proposal.new:
+        return None
+    text = view.request.text
+    if proposal.first == count:
+        start = end = len(text)
+        new_text = "".join("\n" + line for line in proposal.new)
+    elif proposal.last == count:
+        start, end = starts[proposal.first], len(text)
+        new_text = "\n".join(proposal.new)
+        if not proposal.new and start > 0:
+            start -= 1
+    else:
+        start, end = starts[proposal.first], starts[proposal.last]
+        new_text = "".join(line + "\n" for line in proposal.new)
+    old_text = text[start:end]
+    head = 0
+    while head < min(len(old_text), len(new_text)) and old_text[head] == new_text[head]:
+        head += 1
+    tail = 0
+    while (
+        tail < min(len(old_text), len(new_text)) - head
+        and old_text[-1 - tail] == new_text[-1 - tail]
+    ):
+        tail += 1
+    if head == len(old_text) == len(new_text):
+        return None
+    return Edit(start + head, end - tail, new_text[head : len(new_text) - tail])
+
+
+def _rank(view: View, proposal: Proposal) -> tuple[float, ...]:
+    return (
+        view.reach(proposal.first) + 4 * proposal.recency,
+        proposal.recency,
+        -(proposal.last - proposal.first),
+    )
+
+
+def drafts(request: Request, limit: int = 24) -> list[Draft]:
+    """At most `limit` drafts for the request, most promising first; deterministic, no two alike,
+    none a no-op.
+    """
+    if not request.history:
+        return []
+    view = View(request)
+    if not view.changes:
+        return []
+    starts = [0]
+    for line in view.lines:
+        starts.append(starts[-1] + len(line) + 1)
+    found: dict[tuple[int, int, str], Draft] = {}
+    for proposal in sorted(_proposals(view), key=lambda proposal: _rank(view, proposal)):
+        edit = _edit(view, starts, proposal)
+        if edit is None or _undoes(view, proposal):
+            continue
+        key = (edit.start, edit.end, edit.new_text)
+        if key not in found:
+            found[key] = Draft(
+                edit,
+                proposal.rule,
+                proposal.link,
+                proposal.siblings,
+                view.distance(proposal.first),
+                proposal.recency,
+            )
+            if len(found) == limit:
+                break
+    return list(found.values())

@@ -1,0 +1,230 @@
+"""What the user has just changed, as change groups and pairs of lines.
+
+Responsible for reading the history's unified diffs newest first, for placing their groups in the
+present text, and for pairing old lines with the lines that replaced them. Never raises on a damaged
+diff: it reads what it can. Knows nothing of drafts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from difflib import SequenceMatcher
+
+_HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
+_MAX_LINES = 40
+_TOKEN = re.compile(r"\w+|\s+|[^\w\s]")
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A maximal run of changed lines. Lines carry no line ends.
+
+    `line` is the 0-based line of the present text where `new` begins, None when the change is in
+    another file; `recency` is 0 for the newest. `before` and `after` are the unchanged neighbours
+    that the diff shows.
+    """
+
+    path: str
+    old: tuple[str, ...]
+    new: tuple[str, ...]
+    before: tuple[str, ...]
+    after: tuple[str, ...]
+    line: int | None
+    recency: int = 0
+
+    @property
+    def span(self) -> range:
+        """Present lines that the change wrote; empty in another file."""
+        return range(0) if self.line is None else range(self.line, self.line + len(self.new))
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    path: str
+    start: int
+    old: tuple[str, ...]
+    new: tuple[str, ...]
+    before: tuple[str, ...]
+    after: tuple[str, ...]
+
+
+def _clean(path: str) -> str:
+    path = path.split("\t")[0].strip()
+    return path[2:] if path[:2] in ("a/", "b/") else path
+
+
+def _hunk_groups(path: str, start: int, body: list[str]) -> Iterator[_Group]:
+    """Change groups of one hunk; `start` is the 0-based first line of the hunk in the text after
+    the diff.
+    """
+    line = start
+    at = 0
+    while at < len(body):
+        if body[at][:1] not in "+-":
+            line += 1
+            at += 1
+            continue
+        end = at
+        while end < len(body) and body[end][:1] in ("+", "-"):
+            end += 1
+        old = tuple(row[1:] for row in body[at:end] if row[0] == "-")
+        new = tuple(row[1:] for row in body[at:end] if row[0] == "+")
+        above, below = at, end
+        while above > 0 and body[above - 1][:1] not in ("+", "-") and at - above < 3:
+            above -= 1
+        while below < len(body) and body[below][:1] not in ("+", "-") and below - end < 3:
+            below += 1
+        yield _Group(
+            path,
+            line,
+            old,
+            new,
+            tuple(r[1:] for r in body[above:at]),
+            tuple(r[1:] for r in body[end:below]),
+        )
+        line += len(new)
+        at = end
+
+
+def read_groups(diff: str) -> list[_Group]:
+    """Change groups of one unified diff in file order; what is not a diff is skipped."""
+    groups: list[_Group] = []
+    path = ""
+    rows = diff.split("\n")
+    at = 0
+    while at < len(rows):
+        row = rows[at]
+        at += 1
+        if row.startswith("--- ") and at < len(rows) and rows[at].startswith("+++ "):
+            after, before = _clean(rows[at][4:]), _clean(row[4:])
+            path = before if after == "/dev/null" else after
+            at += 1
+            continue
+        header = _HUNK.match(row)
+        if not header:
+            continue
+        old_left = int(header[2] or 1)
+        new_left = int(header[4] or 1)
+        start = int(header[3]) - (1 if new_left else 0)
+        body = []
+        while at < len(rows) and (old_left > 0 or new_left > 0):
+            kind = rows[at][:1] or " "
+            if kind == "\\":
+                at += 1
+                continue
+            if kind not in " +-":
+                break
+            body.append(rows[at] or " ")
+            old_left -= kind != "+"
+            new_left -= kind != "-"
+            at += 1
+        groups.extend(_hunk_groups(path, start, [row.rstrip("\r") for row in body]))
+    return groups
+
+
+def recent_changes(
+    history: tuple[str, ...], path: str, cursor_line: int, limit: int = 6
+) -> list[Change]:
+    """The newest `limit` change groups, newest first.
+
+    Within one diff the group nearest the cursor counts as the newest. Lines of groups in `path` are
+    carried through the newer diffs to the present text.
+    """
+    changes: list[Change] = []
+    newer: list[_Group] = []
+    for diff in reversed(history):
+        if len(changes) >= limit:
+            break
+        groups = read_groups(diff)
+        placed = []
+        for group in groups:
+            line = None
+            if group.path == path:
+                line = group.start
+                for later in newer:
+                    if later.start <= line:
+                        line += len(later.new) - len(later.old)
+            placed.append(
+                Change(
+                    path=group.path,
+                    old=group.old,
+                    new=group.new,
+                    before=group.before,
+                    after=group.after,
+                    line=line,
+                )
+            )
+        placed.sort(
+            key=lambda change: (
+                abs(change.line - cursor_line) if change.line is not None else 1 << 30
+            )
+        )
+        changes.extend(placed)
+        newer = [group for group in groups if group.path == path] + newer
+    return [replace(change, recency=i) for i, change in enumerate(changes[:limit])]
+
+
+def similarity(left: str, right: str) -> float:
+    """0..1: share of the longer line's words and marks that the other line has too (order
+    ignored).
+    """
+    ours, theirs = _TOKEN.findall(left.strip()), _TOKEN.findall(right.strip())
+    ours, theirs = [t for t in ours if not t.isspace()], [t for t in theirs if not t.isspace()]
+    if not ours or not theirs:
+        return 0.0
+    rest = list(theirs)
+    common = 0
+    for token in ours:
+        if token in rest:
+            rest.remove(token)
+            common += 1
+    return 2 * common / (len(ours) + len(theirs))
+
+
+def line_pairs(change: Change) -> list[tuple[str, str]]:
+    """Old lines with the new lines that replaced them, by order and likeness; unpaired lines are
+    left out.
+    """
+    old, new = change.old[:_MAX_LINES], change.new[:_MAX_LINES]
+    if len(old) == len(new):
+        return [(a, b) for a, b in zip(old, new, strict=True) if a != b]
+    if not old or not new:
+        return []
+    best = [[0.0] * (len(new) + 1) for _ in range(len(old) + 1)]
+    score = [[similarity(a, b) for b in new] for a in old]
+    for i in range(len(old) - 1, -1, -1):
+        for j in range(len(new) - 1, -1, -1):
+            taken = score[i][j] + best[i + 1][j + 1] if score[i][j] >= 0.4 else 0.0
+            best[i][j] = max(best[i + 1][j], best[i][j + 1], taken)
+    pairs = []
+    i = j = 0
+    while i < len(old) and j < len(new):
+        if score[i][j] >= 0.4 and best[i][j] == score[i][j] + best[i + 1][j + 1]:
+            if old[i] != new[j]:
+                pairs.append((old[i], new[j]))
+            i, j = i + 1, j + 1
+        elif best[i][j] == best[i + 1][j]:
+            i += 1
+        else:
+            j += 1
+    return pairs
+
+
+def token_ops(old: list[str], new: list[str]) -> list[tuple[int, int, int, int]]:
+    """Differing ranges (i1, i2, j1, j2) of two token lists, in order."""
+    head = 0
+    while head < min(len(old), len(new)) and old[head] == new[head]:
+        head += 1
+    tail = 0
+    while tail < min(len(old), len(new)) - head and old[-1 - tail] == new[-1 - tail]:
+        tail += 1
+    a, b = old[head : len(old) - tail], new[head : len(new) - tail]
+    if not a or not b:
+        return [(head, head + len(a), head, head + len(b))] if a or b else []
+    return [
+        (head + i1, head + i2, head + j1, head + j2)
+        for tag, i1, i2, j1, j2 in SequenceMatcher(None, a, b, autojunk=False).get_opcodes()
+        if tag != "equal"
+    ]

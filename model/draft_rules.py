@@ -1,0 +1,159 @@
+"""Draft rules on whole lines: repeat rewrites, repeat insertions and deletions, finish what was
+half done.
+
+Each rule takes the view and yields proposals. Knows nothing of ranking, offsets or models.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from model.draft_history import line_pairs
+from model.draft_rewrites import Rewrite
+from model.draft_view import Proposal, View, reindent
+
+_MAX_PLACES = 8
+
+
+def _runs(hits: dict[int, str]) -> list[tuple[int, int]]:
+    """Maximal runs of consecutive line numbers as (first, past the last)."""
+    runs: list[tuple[int, int]] = []
+    for line in sorted(hits):
+        if runs and runs[-1][1] == line:
+            runs[-1] = (runs[-1][0], line + 1)
+        else:
+            runs.append((line, line + 1))
+    return runs
+
+
+def repeat_rewrites(view: View, rewrites: list[Rewrite]) -> Iterator[Proposal]:
+    """Lines on which a rewrite of the user's applies: as whole runs, and the nearest lines
+    alone.
+    """
+    for rewrite in rewrites:
+        hits: dict[int, str] = {}
+        for number, lowered in enumerate(view.lower, view.low):
+            if rewrite.needle not in lowered:
+                continue
+            line = view.lines[number]
+            after = rewrite.apply(line)
+            if after is not None and after != line:
+                hits[number] = after
+        runs = sorted(_runs(hits), key=lambda run: view.reach(run[0]))
+        for first, last in runs[:_MAX_PLACES]:
+            new = tuple(hits[number] for number in range(first, last))
+            common = (rewrite.rule, rewrite.link, rewrite.recency, len(runs))
+            yield Proposal(first, last, new, *common)
+            if last - first > 1:
+                for number in range(first, min(last, first + 4)):
+                    yield Proposal(number, number + 1, (hits[number],), *common)
+
+
+def half_done(view: View, rewrites: list[Rewrite]) -> Iterator[Proposal]:
+    """The line being typed, finished as an earlier change would have it."""
+    newest = view.changes[0] if view.changes else None
+    if (
+        newest is None
+        or view.cursor_line not in newest.span
+        or not newest.old
+        or not view.typed.strip()
+    ):
+        return
+    present = view.lines[view.cursor_line]
+    for old in newest.old:
+        for rewrite in rewrites:
+            after = rewrite.apply(old)
+            if after and after not in (present, old) and after.startswith(view.typed):
+                yield Proposal(
+                    view.cursor_line,
+                    view.cursor_line + 1,
+                    (after,),
+                    "half-done",
+                    rewrite.link,
+                    rewrite.recency,
+                )
+
+
+def _find_block(view: View, block: tuple[str, ...]) -> list[int]:
+    """First lines of the places where the block stands, indentation aside."""
+    stripped = [line.strip() for line in block]
+    if not stripped or not any(stripped):
+        return []
+    lead = next(i for i, line in enumerate(stripped) if line)
+    found = []
+    for place in view.places.get(stripped[lead], []):
+        first = place - lead
+        if first < view.low or first + len(block) > view.high:
+            continue
+        if all(view.lines[first + i].strip() == line for i, line in enumerate(stripped)):
+            found.append(first)
+    return found
+
+
+def identical_lines(view: View) -> Iterator[Proposal]:
+    """The same old lines elsewhere become the same new lines (or go, when the change deleted
+    them).
+    """
+    for change in view.changes:
+        blocks = [(change.old, change.new)] if change.old else []
+        if len(change.old) > 1:
+            blocks += [((a,), (b,)) for a, b in line_pairs(change)[:12]]
+        for old, new in blocks:
+            if sum(len(re.sub(r"\W", "", line)) for line in old) < 4:
+                continue
+            places = [
+                first
+                for first in _find_block(view, old)
+                if tuple(line.strip() for line in view.lines[first : first + len(new)])
+                != tuple(line.strip() for line in new)
+                or not new
+            ]
+            places.sort(key=view.reach)
+            rule = "identical" if new else "delete-identical"
+            for first in places[:_MAX_PLACES]:
+                moved = reindent(new, old[0], view.lines[first])
+                yield Proposal(
+                    first,
+                    first + len(old),
+                    moved,
+                    rule,
+                    (old[0].strip(), new[0].strip() if new else ""),
+                    change.recency,
+                    len(places),
+                )
+
+
+def repeated_insertions(view: View) -> Iterator[Proposal]:
+    """Lines inserted next to a neighbour are inserted next to the same neighbour elsewhere."""
+    for change in view.changes:
+        if change.old or not any(line.strip() for line in change.new):
+            continue
+        new = tuple(line.strip() for line in change.new)
+        for below, context in ((True, change.before[-1:]), (False, change.after[:1])):
+            if not context or len(re.sub(r"\W", "", context[0])) < 3:
+                continue
+            neighbour = context[0]
+            places = []
+            for place in view.places.get(neighbour.strip(), []):
+                first = place + 1 if below else place
+                span = (first, first + len(new)) if below else (first - len(new), first)
+                if (
+                    tuple(line.strip() for line in view.lines[max(0, span[0]) : max(0, span[1])])
+                    == new
+                ):
+                    continue
+                if not view.written(place):
+                    places.append(first)
+            places.sort(key=view.reach)
+            for first in places[:_MAX_PLACES]:
+                target = view.lines[first - 1 if below else first]
+                yield Proposal(
+                    first,
+                    first,
+                    reindent(change.new, neighbour, target),
+                    "insert-after" if below else "insert-before",
+                    (neighbour.strip(), new[0]),
+                    change.recency,
+                    len(places),
+                )
