@@ -1,0 +1,257 @@
+"""Which files may be read, and why not.
+
+Responsible for the verdict on a path or URI (secrets, the user's globs, .gitignore, schemes), for
+the guard on a text (size, line length, binary) and for reading a file under both. Knows nothing of
+editors, history or models.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from pathspec import GitIgnoreSpec
+
+from diffing.ignore_rules import IgnoreRules
+
+SECRET_FILE = "secret-file"
+EXCLUDED_BY_SETTING = "excluded-by-setting"
+GIT_IGNORED = "git-ignored"
+UNSUPPORTED_SCHEME = "unsupported-scheme"
+TOO_LARGE = "too-large"
+LINE_TOO_LONG = "line-too-long"
+BINARY = "binary"
+UNREADABLE = "unreadable"
+
+# Limits of a text that Redraft works on, in code points. A source file of 100,000 lines is below
+# them.
+MAX_TEXT_CHARS = 8_000_000
+MAX_LINE_CHARS = 20_000
+# Largest file that is read from disk, in bytes.
+MAX_FILE_BYTES = 2_000_000
+
+# What may hold a secret, in gitignore's syntax, matched without regard to case.
+SECRET_PATTERNS = (
+    ".env*",
+    "*.env",
+    "*.pem",
+    "*.key",
+    "*.p12",
+    "*.pfx",
+    "*.pkcs12",
+    "*.jks",
+    "*.keystore",
+    "*.ppk",
+    "*.kdbx",
+    "*.ovpn",
+    "*.tfvars",
+    "*.tfstate",
+    "*.tfstate.*",
+    "id_rsa*",
+    "id_dsa*",
+    "id_ecdsa*",
+    "id_ed25519*",
+    "credentials",
+    "credentials.*",
+    "credentials*",
+    "secrets",
+    "secrets.*",
+    "secret.*",
+    "*.secret",
+    "*.secrets",
+    "client_secret*",
+    "service-account*.json",
+    "service_account*.json",
+    ".netrc",
+    "_netrc",
+    ".npmrc",
+    ".yarnrc.yml",
+    ".pypirc",
+    ".pgpass",
+    ".my.cnf",
+    ".htpasswd",
+    ".git-credentials",
+    ".dockercfg",
+    ".boto",
+    ".s3cfg",
+    ".vault-token",
+    ".aws/",
+    ".ssh/",
+    ".gnupg/",
+    ".git/",
+    ".azure/",
+    ".kube/config",
+    ".docker/config.json",
+    ".config/gcloud/",
+)
+
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")
+
+
+class FilePolicy:
+    """Verdicts on files under one or more workspace folders.
+
+    `exclude` and `allow` are globs in gitignore's syntax, relative to the workspace folder of the
+    file (or matched against its absolute path). `exclude` adds to the built-in list of secrets; a
+    file that matches `allow` is readable whatever the lists and .gitignore say. A symbolic link is
+    judged as itself and as what it points to.
+    """
+
+    def __init__(
+        self,
+        roots: Iterable[str | os.PathLike[str]],
+        exclude: Sequence[str] = (),
+        allow: Sequence[str] = (),
+        respect_gitignore: bool = True,
+    ) -> None:
+        self.roots = [Path(os.path.abspath(root)) for root in roots]
+        self.respect_gitignore = respect_gitignore
+        # Folders as given and as resolved: a resolved path has to find its folder too.
+        self._folders = list(dict.fromkeys([*self.roots, *(_resolved(r) for r in self.roots)]))
+        self._secrets = GitIgnoreSpec.from_lines(SECRET_PATTERNS)
+        self._exclude = GitIgnoreSpec.from_lines(_home(glob).lower() for glob in exclude)
+        self._allow = GitIgnoreSpec.from_lines(_home(glob) for glob in allow)
+        self._ignore_rules = IgnoreRules(self._folders)
+
+    def verdict(self, path_or_uri: str | os.PathLike[str], *, opened: bool = False) -> str | None:
+        """None when the file may be read, otherwise a named reason.
+
+        A relative path counts from the first workspace folder. With `opened` the file is one that
+        the user has open in the editor: .gitignore does not speak about it. Schemes other than
+        `file:` and `untitled:` are refused.
+        """
+        try:
+            path = path_of(path_or_uri)
+        except ValueError:
+            return UNSUPPORTED_SCHEME
+        path = self._absolute(path)
+        for candidate in dict.fromkeys((path, _resolved(path))):
+            reason = self._judge(candidate, opened)
+            if reason is not None:
+                return reason
+        return None
+
+    def ignores_folder(self, path: str | os.PathLike[str]) -> bool:
+        """Whether nothing below this folder may be read (and so nothing there needs to be looked
+        at).
+        """
+        folder = self._absolute(Path(path))
+        if self._matches(self._allow, folder, folder=True):
+            return False
+        if self._secrets.match_file(folder.as_posix().lower() + "/"):
+            return True
+        if self._matches(self._exclude, folder, lower=True, folder=True):
+            return True
+        return self.respect_gitignore and self._ignore_rules.ignored(folder, is_folder=True)
+
+    def read(self, path: str | os.PathLike[str]) -> tuple[str | None, str | None]:
+        """The text of a file and None, or None and the reason why it may not or cannot be read."""
+        reason = self.verdict(path)
+        if reason is not None:
+            return None, reason
+        full = self._absolute(Path(path))
+        try:
+            with open(full, "rb") as file:
+                if not os.path.isfile(full):
+                    return None, UNREADABLE
+                data = file.read(MAX_FILE_BYTES + 1)
+        except (OSError, ValueError):
+            return None, UNREADABLE
+        if len(data) > MAX_FILE_BYTES:
+            return None, TOO_LARGE
+        try:
+            text = data.decode("utf-8")
+        except UnicodeDecodeError:
+            return None, BINARY
+        reason = content_reason(text)
+        return (None, reason) if reason else (text, None)
+
+    def refresh(self) -> None:
+        """Forget the ignore files that were read, after one of them has changed."""
+        self._ignore_rules.refresh()
+
+    def folder_of(self, path: str | os.PathLike[str]) -> Path | None:
+        """The deepest workspace folder that holds the file."""
+        full = self._absolute(Path(path))
+        folders = [folder for folder in self._folders if full.is_relative_to(folder)]
+        return max(folders, key=lambda folder: len(folder.parts), default=None)
+
+    def _absolute(self, path: Path) -> Path:
+        base = self.roots[0] if self.roots else Path.cwd()
+        return Path(os.path.normpath(base / path))
+
+    def _judge(self, path: Path, opened: bool) -> str | None:
+        if self._matches(self._allow, path):
+            return None
+        if self._secrets.match_file(path.as_posix().lower()):
+            return SECRET_FILE
+        if self._matches(self._exclude, path, lower=True):
+            return EXCLUDED_BY_SETTING
+        if self.respect_gitignore and not opened and self._ignore_rules.ignored(path):
+            return GIT_IGNORED
+        return None
+
+    def _matches(
+        self, spec: GitIgnoreSpec, path: Path, *, lower: bool = False, folder: bool = False
+    ) -> bool:
+        if not spec.patterns:
+            return False
+        names = [path.as_posix()]
+        root = self.folder_of(path)
+        if root is not None and root != path:
+            names.insert(0, path.relative_to(root).as_posix())
+        end = "/" if folder else ""
+        return any(spec.match_file((name.lower() if lower else name) + end) for name in names)
+
+
+def path_of(path_or_uri: str | os.PathLike[str]) -> Path:
+    """The path that a `file:` or `untitled:` URI or a plain path means. ValueError for any other
+    scheme.
+    """
+    text = os.fspath(path_or_uri)
+    match = _SCHEME.match(text)
+    # One letter and a colon is a Windows drive, and an existing file may have a colon in its name.
+    if match is None:
+        return Path(text)
+    scheme = match[1].lower()
+    if scheme == "untitled":
+        return Path(unquote(text[len(match[0]) :]) or "untitled")
+    if scheme != "file":
+        raise ValueError(f"unsupported scheme: {scheme}")
+    parts = urlsplit(text)
+    name = unquote(parts.path)
+    if re.match(r"/[A-Za-z]:", name):
+        name = name[1:]
+    if parts.netloc and parts.netloc != "localhost":
+        name = f"//{parts.netloc}{name}"
+    return Path(name)
+
+
+def content_reason(text: str) -> str | None:
+    """None when Redraft may work on `text`, otherwise "too-large", "binary" or "line-too-long"."""
+    if len(text) > MAX_TEXT_CHARS:
+        return TOO_LARGE
+    if "\0" in text:
+        return BINARY
+    position = 0
+    while len(text) - position > MAX_LINE_CHARS:
+        window = position + MAX_LINE_CHARS + 1
+        end = max(text.rfind("\n", position, window), text.rfind("\r", position, window))
+        if end < 0:
+            return LINE_TOO_LONG
+        position = end + 1
+    return None
+
+
+def _resolved(path: Path) -> Path:
+    try:
+        return path.resolve()
+    except (OSError, RuntimeError, ValueError):
+        return path
+
+
+def _home(glob: str) -> str:
+    return os.path.expanduser(glob) if glob.startswith("~") else glob
