@@ -1,0 +1,2 @@
+"""Everything that made the embedded model, one command each. Needs the `training` extra; never
+imported at run time."""
