@@ -209,19 +209,24 @@ def minimal_edits(old: str, new: str) -> tuple[Edit, ...]:
 
 
 def rebase(edits: Sequence[Edit], change: Sequence[Edit]) -> tuple[Edit, ...] | None:
-    """`edits` moved to the text after `change`, made elsewhere; None when they touch."""
+    """`edits` moved to the text after `change`, made elsewhere; None when they touch.
+
+    Edits that do nothing touch nothing, and are dropped.
+    """
     moved = []
-    for edit in edits:
+    for edit in filter(_does_something, edits):
         shift = 0
-        for other in change:
-            if other.start == other.end and not other.new_text:
-                continue
+        for other in filter(_does_something, change):
             if other.end < edit.start:
                 shift += len(other.new_text) - (other.end - other.start)
             elif other.start <= edit.end:
                 return None
         moved.append(Edit(edit.start + shift, edit.end + shift, edit.new_text))
     return tuple(moved)
+
+
+def _does_something(edit: Edit) -> bool:
+    return edit.start != edit.end or bool(edit.new_text)
 
 
 def interpolate(edits: Sequence[Edit], user: Edit) -> tuple[Edit, ...] | None:
@@ -235,7 +240,7 @@ def interpolate(edits: Sequence[Edit], user: Edit) -> tuple[Edit, ...] | None:
     the prediction closes it too. An edit that touches no predicted edit only moves them. An empty
     tuple means that nothing is left. Predicted edits should be minimal (see `shrink`).
     """
-    if user.start == user.end and not user.new_text:
+    if not _does_something(user):
         return tuple(edits)
     shift = len(user.new_text) - (user.end - user.start)
     left: list[Edit] = []
@@ -278,7 +283,7 @@ def _rest_of(edit: Edit, user: Edit) -> list[Edit] | None:
                 Edit(at - 1, at - 1, edit.new_text[1:close]),
                 Edit(at, end, edit.new_text[close + 1 :]),
             ]
-    return [e for e in rest if e.start != e.end or e.new_text]
+    return list(filter(_does_something, rest))
 
 
 def _closing(predicted: str, typed: str) -> int | None:
