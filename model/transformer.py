@@ -1,0 +1,234 @@
+"""One forward pass for the Llama, Qwen2 and Qwen3 shapes, on packed or plain weights.
+
+Responsible for turning token ids into hidden states over a key/value cache under any attention pattern, and hidden
+states into logits. Knows nothing of decoding, prompts or text. Batch size is one: a request's branches (drafts to be
+judged, a canvas) are rows of the same pass, told apart by the attention pattern.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+import torch.nn.functional as F  # noqa: N812
+from torch import Tensor
+
+from model.cache import KeyValueCache
+from model.config import ModelConfig
+from model.weights import Checkpoint
+
+Compute = Literal["float32", "bfloat16", "int8"]
+Linear = Callable[[Tensor], Tensor]
+
+
+class PlainLinear:
+    """`x [n, in] -> [n, out]` in the weight's own precision; the result is float32 on a CPU."""
+
+    def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
+        self.weight, self.bias = weight, bias
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return F.linear(x.to(self.weight.dtype), self.weight, self.bias)
+
+
+class Int8Linear:
+    """`x [n, in] -> [n, out]`: int8 weights per output channel, activations quantised on the fly (CPU)."""
+
+    def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
+        scale = (weight.abs().amax(1) / 127).clamp(min=1e-8).double()
+        zero = torch.zeros(len(scale), dtype=torch.long)
+        quantized = torch.quantize_per_channel(weight, scale, zero, 0, torch.qint8)
+        self.packed = torch.ops.quantized.linear_prepack(quantized, bias)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        result: Tensor = torch.ops.quantized.linear_dynamic(x.float(), self.packed)
+        return result
+
+
+def make_linear(
+    weight: Tensor, bias: Tensor | None, compute: Compute, device: torch.device
+) -> Linear:
+    if compute == "int8":
+        return Int8Linear(weight, bias)
+    dtype = torch.bfloat16 if compute == "bfloat16" else torch.float32
+    return PlainLinear(
+        weight.to(device, dtype), None if bias is None else bias.to(device, dtype)
+    )
+
+
+def rms_norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
+    return F.rms_norm(x.float(), (x.shape[-1],), weight, eps)
+
+
+def rope_tables(config: ModelConfig, device: torch.device) -> tuple[Tensor, Tensor]:
+    """cos and sin, `[max_positions, head_dim]`, for the half-rotation layout."""
+    half = torch.arange(0, config.head_dim, 2, dtype=torch.float32) / config.head_dim
+    angles = torch.outer(torch.arange(config.max_positions).float(), config.rope_theta**-half)
+    angles = torch.cat([angles, angles], dim=-1)
+    return angles.cos().to(device), angles.sin().to(device)
+
+
+def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    """Apply rotary positions to `x [n, heads, head_dim]`; `cos`, `sin` are `[n, head_dim]`."""
+    first, second = x.chunk(2, dim=-1)
+    return x * cos.unsqueeze(1) + torch.cat([-second, first], dim=-1) * sin.unsqueeze(1)
+
+
+def attend(query: Tensor, keys: Tensor, values: Tensor, allowed: Tensor | None) -> Tensor:
+    """Grouped-query attention.
+
+    `query [n, heads, head_dim]`, `keys`/`values [kv_heads, m, head_dim]`, `allowed [n, m] bool` or None for all.
+    Query heads of one group are laid along the row axis, so that keys and values are never copied.
+    """
+    n, heads, dim = query.shape
+    groups = heads // keys.shape[0]
+    rows = query.view(n, keys.shape[0], groups, dim).permute(1, 2, 0, 3).reshape(-1, groups * n, dim)
+    mask = None if allowed is None else allowed.repeat(groups, 1)
+    out = F.scaled_dot_product_attention(rows[None], keys[None], values[None], attn_mask=mask)[0]
+    return out.view(-1, groups, n, dim).permute(2, 0, 1, 3).reshape(n, heads * dim)
+
+
+@dataclass(slots=True)
+class Layer:
+    """Weights of one transformer layer; q, k, v and gate, up are fused."""
+
+    input_norm: Tensor
+    qkv: Linear
+    output: Linear
+    post_norm: Tensor
+    gate_up: Linear
+    down: Linear
+    q_norm: Tensor | None = None
+    k_norm: Tensor | None = None
+
+    def project(self, x: Tensor, config: ModelConfig, cos: Tensor, sin: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Rotated query `[n, heads, d]`, rotated key and value `[kv_heads, n, d]` of the normed input."""
+        c = config
+        n = x.shape[0]
+        fused = self.qkv(rms_norm(x, self.input_norm, c.norm_eps)).float()
+        q, k, v = fused.split(
+            [c.num_heads * c.head_dim, c.num_kv_heads * c.head_dim, c.num_kv_heads * c.head_dim], dim=-1
+        )
+        q, k = q.view(n, c.num_heads, c.head_dim), k.view(n, c.num_kv_heads, c.head_dim)
+        if self.q_norm is not None and self.k_norm is not None:
+            q, k = rms_norm(q, self.q_norm, c.norm_eps), rms_norm(k, self.k_norm, c.norm_eps)
+        k = rotate(k, cos, sin).transpose(0, 1)
+        return rotate(q, cos, sin), k, v.view(n, c.num_kv_heads, c.head_dim).transpose(0, 1)
+
+    def feed_forward(self, x: Tensor, eps: float) -> Tensor:
+        gate, up = self.gate_up(rms_norm(x, self.post_norm, eps)).float().chunk(2, dim=-1)
+        return self.down(F.silu(gate) * up).float()
+
+
+def load_layer(
+    weights: Checkpoint, prefix: str, config: ModelConfig, compute: Compute, device: torch.device
+) -> Layer:
+    """The layer whose tensors are named `{prefix}.…` in Hugging Face's way."""
+
+    def fused(*names: str) -> Linear:
+        parts = [f"{prefix}.{name}" for name in names]
+        weight = torch.cat([weights.get(f"{part}.weight") for part in parts])
+        biases = [f"{part}.bias" for part in parts]
+        bias = torch.cat([weights.get(b) for b in biases]) if biases[0] in weights else None
+        return make_linear(weight, bias, compute, device)
+
+    def norm(name: str) -> Tensor:
+        return weights.get(f"{prefix}.{name}.weight").to(device)
+
+    return Layer(
+        input_norm=norm("input_layernorm"),
+        qkv=fused("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"),
+        output=fused("self_attn.o_proj"),
+        post_norm=norm("post_attention_layernorm"),
+        gate_up=fused("mlp.gate_proj", "mlp.up_proj"),
+        down=fused("mlp.down_proj"),
+        q_norm=norm("self_attn.q_norm") if config.qk_norm else None,
+        k_norm=norm("self_attn.k_norm") if config.qk_norm else None,
+    )
+
+
+class Transformer:
+    """The causal trunk. `forward` may be called under any attention pattern; nothing in it assumes decoding order."""
+
+    def __init__(
+        self,
+        config: ModelConfig,
+        embedding: Tensor,
+        layers: list[Layer],
+        norm: Tensor,
+        head: Linear,
+        compute: Compute,
+    ) -> None:
+        self.config = config
+        self.embedding, self.layers, self.norm, self._head = embedding, layers, norm, head
+        self.compute = compute
+        self.device = embedding.device
+        self.cos, self.sin = rope_tables(config, self.device)
+
+    @classmethod
+    def load(
+        cls,
+        weights: Checkpoint,
+        config: ModelConfig,
+        compute: Compute = "float32",
+        device: torch.device | str = "cpu",
+    ) -> Transformer:
+        """Build the trunk from a checkpoint; raises `ModelError` for missing or damaged tensors."""
+        device = torch.device(device)
+        embedding = weights.get("model.embed_tokens.weight")
+        output = embedding if config.tie_embeddings else weights.get("lm_head.weight")
+        layers = [
+            load_layer(weights, f"model.layers.{i}", config, compute, device)
+            for i in range(config.num_layers)
+        ]
+        return cls(
+            config,
+            embedding.to(device, torch.float32 if compute == "float32" else torch.bfloat16),
+            layers,
+            weights.get("model.norm.weight").to(device),
+            make_linear(output, None, compute, device),
+            compute,
+        )
+
+    def new_cache(self, capacity: int) -> KeyValueCache:
+        dtype = torch.bfloat16 if self.device.type == "cuda" else torch.float32
+        return KeyValueCache(self.config, capacity, self.device, dtype)
+
+    def forward(
+        self,
+        tokens: Tensor,
+        cache: KeyValueCache,
+        positions: Tensor | None = None,
+        allowed: Tensor | None = None,
+    ) -> Tensor:
+        """Hidden states after the last norm, `[n, hidden]` float32.
+
+        `tokens [n]` are written behind the cache's sequence (call `cache.commit` to keep them). By default they
+        continue it causally; `positions [n]` and `allowed [n, length + n] bool` describe any other pattern.
+        """
+        c = self.config
+        n, start = tokens.shape[0], cache.length
+        cache.reserve(n)
+        if positions is None:
+            positions = torch.arange(start, start + n, device=self.device)
+        if allowed is None and n > 1:
+            allowed = torch.ones(n, start + n, dtype=torch.bool, device=self.device).tril(start)
+        cos, sin = self.cos[positions], self.sin[positions]
+        x = self.embedding[tokens].float()
+        for i, layer in enumerate(self.layers):
+            q, k, v = layer.project(x, c, cos, sin)
+            keys, values = cache.keys[i], cache.values[i]
+            keys[:, start : start + n] = k.to(keys.dtype)
+            values[:, start : start + n] = v.to(values.dtype)
+            mixed = attend(
+                q.to(keys.dtype), keys[:, : start + n], values[:, : start + n], allowed
+            )
+            x = x + layer.output(mixed).float()
+            x = x + layer.feed_forward(x, c.norm_eps)
+        return rms_norm(x, self.norm, c.norm_eps)
+
+    def head(self, hidden: Tensor) -> Tensor:
+        """Logits `[n, vocab]` float32 of hidden states `[n, hidden]`."""
+        return self._head(hidden).float()
