@@ -1,3 +1,3 @@
-"""The language server: documents, scheduling, suggestions, settings. Knows no tensor and no token."""
+"""The language server: documents, scheduling, suggestions, settings. Knows no tensor, no token."""
 
 __version__ = "0.1.0"

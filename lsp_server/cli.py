@@ -1,0 +1,158 @@
+"""The command line: `redraft lsp | predict | eval | bench | demo | doctor | settings`.
+
+Responsible for arguments, for the table of commands and for the exit code. Each command's code is
+imported when it runs, so that the server starts without torch.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import logging
+import os
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NoReturn
+
+from lsp_server import __version__
+
+Parser = argparse.ArgumentParser
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One subcommand: its line in the help, its arguments, and what runs it."""
+
+    help: str
+    arguments: Callable[[Parser], None]
+    run: Callable[[argparse.Namespace], int]
+
+
+def main() -> None:
+    """Entry point of `redraft`. Exits with the command's code."""
+    sys.exit(run())
+
+
+def run(argv: Sequence[str] | None = None) -> int:
+    """Run one command; its exit code."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    chosen = next((word for word in arguments if not word.startswith("-")), None)
+    parser = _parser(chosen)
+    options = parser.parse_args(arguments)
+    if options.command is None:
+        parser.print_help(sys.stderr)
+        return 2
+    try:
+        return COMMANDS[options.command].run(options)
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:  # `redraft settings | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return 0
+
+
+def _parser(chosen: str | None) -> Parser:
+    """The parser; arguments of commands other than `chosen` are left out, with their imports."""
+    parser = Parser(prog="redraft", description="Predicts your next edit, on your own machine.")
+    parser.add_argument("--version", action="version", version=f"redraft {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+    for name, command in COMMANDS.items():
+        sub = commands.add_parser(name, help=command.help, description=command.help)
+        if name == chosen:
+            command.arguments(sub)
+    return parser
+
+
+def _lsp_arguments(parser: Parser) -> None:
+    parser.add_argument("--stdio", action="store_true", help="talk over stdin and stdout (default)")
+    parser.add_argument("--tcp", action="store_true", help="wait for one client on a TCP port")
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen on")
+    parser.add_argument("--port", type=int, default=7011, help="port to listen on; 0 picks one")
+    parser.add_argument("--name", default="redraft", help="name that the server gives itself")
+    parser.add_argument("--log-file", metavar="FILE", help="write the log there, not to stderr")
+
+
+def _lsp(options: argparse.Namespace) -> int:
+    set_up_logging(options.log_file)
+    from lsp_server.server import create_server
+    from lsp_server.transport import serve_stdio, serve_tcp
+
+    server = create_server(options.name)
+    if options.tcp:
+        leave(serve_tcp(server, options.host, options.port))
+    leave(serve_stdio(server))
+
+
+def leave(code: int) -> NoReturn:
+    """Exit at once. A thread inside native code, a model for example, is not waited for."""
+    logging.shutdown()
+    with contextlib.suppress(OSError, ValueError):
+        sys.stderr.flush()
+    os._exit(code)
+
+
+def set_up_logging(path: str | None) -> None:
+    """Warnings and worse to stderr or a file. pygls logs whole messages at INFO: never that."""
+    handler = logging.FileHandler(path, encoding="utf-8") if path else logging.StreamHandler()
+    form = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+    logging.basicConfig(level=logging.WARNING, handlers=[handler], format=form)
+    logging.getLogger("pygls").setLevel(logging.WARNING)
+
+
+def _of_evaluation(name: str, help: str) -> Command:
+    def arguments(parser: Parser) -> None:
+        from model.evaluation import cli
+
+        cli.add_arguments(name, parser)
+
+    def run(options: argparse.Namespace) -> int:
+        from model.evaluation import cli
+
+        return cli.run(name, options)
+
+    return Command(help, arguments, run)
+
+
+def _demo_arguments(parser: Parser) -> None:
+    from lsp_server import demo
+
+    demo.add_arguments(parser)
+
+
+def _demo(options: argparse.Namespace) -> int:
+    from lsp_server import demo
+
+    return demo.run(options)
+
+
+def _doctor_arguments(parser: Parser) -> None:
+    parser.add_argument("--no-load", action="store_true", help="do not load the model to try it")
+
+
+def _doctor(options: argparse.Namespace) -> int:
+    from lsp_server import doctor
+
+    return doctor.run(options)
+
+
+def _settings(options: argparse.Namespace) -> int:
+    from lsp_server.settings import settings_markdown
+
+    print(settings_markdown(), end="")
+    return 0
+
+
+def _no_arguments(parser: Parser) -> None:
+    pass
+
+
+COMMANDS = {
+    "lsp": Command("run the language server", _lsp_arguments, _lsp),
+    "predict": _of_evaluation("predict", "answer a file of cases"),
+    "eval": _of_evaluation("eval", "answer a file of cases and score the answers"),
+    "bench": _of_evaluation("bench", "measure speed"),
+    "demo": Command("see it work on a real source file", _demo_arguments, _demo),
+    "doctor": Command("tell what is installed and what is wrong", _doctor_arguments, _doctor),
+    "settings": Command("print the settings table", _no_arguments, _settings),
+}

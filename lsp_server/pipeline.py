@@ -1,0 +1,290 @@
+"""From a question to a suggestion, or to the one reason for silence.
+
+Responsible for the order of the stages: supersede, trigger rules, live suggestion, debounce,
+context, model, staleness, rejection memory, lifecycle. Knows nothing of the messages that carry
+questions and answers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from diffing.edits import Edit, apply, compose, interpolate, shrink
+from lsp_server import engine
+from lsp_server.documents import Change, Document, Snapshot
+from lsp_server.ghost import Selection, ghost_text
+from lsp_server.related import Candidates, FileCache, related_snippets
+from lsp_server.scheduler import BackOff, DeadlineExceededError, Scheduler, TooBusyError
+from lsp_server.session import Session
+from lsp_server.suggestions import Suggestion
+from lsp_server.triggers import refusal
+from lsp_server.wire import Question
+from model.protocol import Cancelled, Prediction, Predictor, Request, Stop
+
+logger = logging.getLogger(__name__)
+
+_BUSY_AFTER_S = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A suggestion in a document, or the reason why there is none.
+
+    `ghost` is the suggestion as text at the cursor; only set for inline completion.
+    """
+
+    suggestion: Suggestion | None = None
+    document: Document | None = None
+    ghost: Edit | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Moment:
+    """The document when the question came. `text` and `cursor` are what the model shall see: with
+    the item that is selected in the completion menu applied, as `selection` says."""
+
+    snapshot: Snapshot
+    text: str
+    cursor: int
+    selection: Selection | None
+
+
+class Pipeline:
+    """Answers questions. All of it runs on the event loop, but for the model."""
+
+    def __init__(
+        self,
+        session: Session,
+        scheduler: Scheduler,
+        tell_user: Callable[[str], None],
+        backoff: BackOff | None = None,
+    ) -> None:
+        self._session = session
+        self._scheduler = scheduler
+        self._tell_user = tell_user
+        self._backoff = backoff or BackOff()
+        self._since: dict[str, list[Change]] = {}
+        session.change_listeners.append(self._note_change)
+
+    async def answer(self, question: Question) -> Answer:
+        """The suggestion for one question. Raises `asyncio.CancelledError` when superseded."""
+        session = self._session
+        session.status.requests += 1
+        self._scheduler.supersede(question.uri)
+        document = session.documents.get(question.uri)
+        reason = refusal(
+            question,
+            document,
+            settings=session.settings,
+            verdict=None if document is None else session.verdict(document),
+            edited=session.edited,
+        )
+        if reason is not None or document is None:
+            return self._silent(reason or "not-open")
+        moment = _moment(question, document)
+        if (alive := self._live(question, document, moment)) is not None:
+            return alive
+        predictor = session.predictor
+        if predictor is None or session.status.state != "ready":
+            loading = session.status.state == "loading"
+            return self._silent("loading" if loading else "model-error")
+        if self._backoff.active:
+            return self._silent("backing-off")
+        return await self._ask(question, document, moment, predictor)
+
+    def _live(self, question: Question, document: Document, moment: _Moment) -> Answer | None:
+        """The suggestion that the user is typing through, or that nothing has changed for."""
+        suggestion = self._session.suggestions.live(question.uri, question.mode)
+        if suggestion is None or suggestion.version != document.version or not suggestion.followed:
+            return None
+        ghost = None
+        if question.mode == "fim":
+            ghost = _ghost(moment, suggestion.edits, document)
+            if ghost is None:
+                return None
+        self._session.status.spoke("live")
+        return Answer(suggestion, document, ghost)
+
+    async def _ask(
+        self, question: Question, document: Document, moment: _Moment, predictor: Predictor
+    ) -> Answer:
+        settings = self._session.settings
+        debounce_s = 0.0 if question.invoked else settings.debounce_ms / 1000
+        prepare = partial(self._prepare, question, document, moment, predictor)
+        since = self._since[question.uri] = []
+        busy = asyncio.get_running_loop().call_later(
+            debounce_s + _BUSY_AFTER_S, self._session.status.set_busy, True
+        )
+        try:
+            prediction = await self._scheduler.run(
+                question.uri,
+                prepare,
+                debounce_s=debounce_s,
+                deadline_s=settings.deadline_ms / 1000,
+            )
+        except asyncio.CancelledError:
+            self._session.status.silent("cancelled")
+            raise
+        except Cancelled:
+            return self._silent("cancelled")
+        except (DeadlineExceededError, TooBusyError) as error:
+            return self._silent("deadline" if isinstance(error, DeadlineExceededError) else "busy")
+        except Exception as error:
+            return self._failed(error)
+        finally:
+            busy.cancel()
+            self._session.status.set_busy(False)
+            if self._since.get(question.uri) is since:
+                del self._since[question.uri]
+        self._backoff.succeeded()
+        if prediction is None:
+            return self._silent("stale")
+        return self._conclude(question, document, moment, prediction, since)
+
+    def _prepare(
+        self, question: Question, document: Document, moment: _Moment, predictor: Predictor
+    ) -> Callable[[Stop], Prediction] | None:
+        """After the pause: freeze what the worker needs. None when the document has moved on."""
+        session = self._session
+        if document.version != moment.snapshot.version:
+            return None
+        session.status.predictions += 1
+        settings = session.settings
+        least = engine.threshold(predictor, question.mode, settings.gate, invoked=question.invoked)
+        make_request = partial(
+            _request,
+            question,
+            moment,
+            session.diffs(),
+            session.candidates(),
+            session.files,
+            settings.max_tokens,
+        )
+        return partial(engine.ask, predictor, make_request, least=least)
+
+    def _conclude(
+        self,
+        question: Question,
+        document: Document,
+        moment: _Moment,
+        prediction: Prediction,
+        since: list[Change],
+    ) -> Answer:
+        """From a prediction to what the user gets to see of it."""
+        session = self._session
+        session.status.predicted(prediction, question.mode)
+        if session.documents.get(question.uri) is not document:
+            return self._silent("closed")
+        if prediction.suppressed is not None:
+            if (old := session.suggestions.live(question.uri, question.mode)) is not None:
+                session.suggestions.ignore(old.id)
+            return self._silent(prediction.suppressed)
+        edits = _real_edits(moment, prediction.edits)
+        stale = bool(since)
+        if stale:
+            edits = _carried(moment.snapshot.text, edits, since)
+        if not edits:
+            return self._silent("stale" if stale else "no-op")
+        ghost = None
+        if question.mode == "fim" and not stale:
+            ghost = _ghost(moment, edits, document)
+            if ghost is None:
+                return self._silent("not-at-cursor")
+        if session.suggestions.was_rejected(question.uri, edits):
+            return self._silent("already-rejected")
+        suggestion = session.suggestions.offer(
+            question.uri, question.mode, document.version, edits, prediction
+        )
+        if stale:  # kept for the next request, but the place that was asked about is gone
+            return self._silent("stale")
+        if suggestion.edits != edits:
+            if question.mode == "fim":
+                ghost = _ghost(moment, suggestion.edits, document)
+            if question.mode == "fim" and ghost is None:
+                return self._silent("current-preferred")
+        session.status.spoke("model")
+        return Answer(suggestion, document, ghost)
+
+    def _note_change(self, change: Change) -> None:
+        if change.uri in self._since:
+            self._since[change.uri].append(change)
+
+    def _silent(self, reason: str) -> Answer:
+        self._session.status.silent(reason)
+        logger.info("no suggestion: %s", reason)
+        return Answer(reason=reason)
+
+    def _failed(self, error: Exception) -> Answer:
+        """Leave the predictor alone for a while; tell the user once."""
+        logger.error("prediction failed: %s: %s", type(error).__name__, error)
+        if self._backoff.failed():
+            self._tell_user(
+                f"Redraft: the model failed ({type(error).__name__}: {error}). "
+                "It will be tried again, with growing pauses."
+            )
+        return self._silent("model-failed")
+
+
+def _moment(question: Question, document: Document) -> _Moment:
+    snapshot = document.snapshot()
+    buffer = document.buffer
+    selected = question.selected
+    if selected is None:
+        return _Moment(snapshot, snapshot.text, buffer.offset_at(question.position), None)
+    start, end = buffer.offset_at(selected.start), buffer.offset_at(selected.end)
+    selection = Selection(start, max(start, end), selected.text)
+    text = apply(snapshot.text, [Edit(*selection)])
+    return _Moment(snapshot, text, start + len(selected.text), selection)
+
+
+def _request(
+    question: Question,
+    moment: _Moment,
+    diffs: tuple[str, ...],
+    candidates: Candidates,
+    files: FileCache,
+    max_tokens: int,
+) -> Request:
+    """In the worker: the request, with the present text of related files."""
+    path = moment.snapshot.path
+    return Request(
+        mode=question.mode,
+        path=path,
+        text=moment.text,
+        cursor=moment.cursor,
+        language=moment.snapshot.language,
+        history=diffs,
+        related=related_snippets(path, moment.text, candidates, files),
+        diagnostics=question.diagnostics,
+        max_tokens=max_tokens,
+    )
+
+
+def _real_edits(moment: _Moment, edits: tuple[Edit, ...]) -> tuple[Edit, ...]:
+    """Edits of the text that the model saw as edits of the document."""
+    text = moment.snapshot.text
+    if moment.selection is not None:
+        edits = compose((Edit(*moment.selection),), edits)
+    return tuple(e for edit in edits if (e := shrink(text, edit)) is not None)
+
+
+def _carried(text: str, edits: tuple[Edit, ...], since: list[Change]) -> tuple[Edit, ...]:
+    """What is left of the edits after what the user did meanwhile; empty when he went elsewhere."""
+    for step in (step for change in since for step in change.steps):
+        small = shrink(text, step)
+        left = edits if small is None else interpolate(edits, small)
+        if not left:
+            return ()
+        text, edits = apply(text, (step,)), left
+    return edits
+
+
+def _ghost(moment: _Moment, edits: tuple[Edit, ...], document: Document) -> Edit | None:
+    if moment.selection is not None:
+        return ghost_text(moment.snapshot.text, moment.cursor, edits, moment.selection)
+    return ghost_text(document.text, moment.cursor, edits)

@@ -1,0 +1,103 @@
+"""The JSON-RPC layer, adapted where pygls leaves a client waiting or keeps what we do not need.
+
+Responsible for: parameters of our own methods as plain dictionaries; an answer to every request,
+malformed ones, early ones and late ones included; no second copy of each document inside pygls.
+Knows nothing of what the methods do.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any
+
+import cattrs
+from lsprotocol import types as lsp
+from pygls.exceptions import (
+    JsonRpcException,
+    JsonRpcInvalidRequest,
+    JsonRpcServerNotInitialized,
+)
+from pygls.protocol import (
+    JsonRPCNotification,
+    JsonRPCRequestMessage,
+    JsonRPCResponseMessage,
+    LanguageServerProtocol,
+    default_converter,
+    lsp_method,
+)
+
+logger = logging.getLogger(__name__)
+
+UNTYPED = frozenset({lsp.TEXT_DOCUMENT_INLINE_COMPLETION})
+"""Standard methods whose parameters are read as dictionaries, because clients add to them."""
+
+
+def make_converter() -> cattrs.Converter:
+    """Like pygls' own, but parameters and results of unknown methods stay dictionaries."""
+    converter = default_converter()
+
+    def untouched(cls: type, *names: str) -> None:
+        converter.register_structure_hook(
+            cls, lambda data, _: cls(**{name: data.get(name) for name in names})
+        )
+
+    untouched(JsonRPCRequestMessage, "id", "method", "jsonrpc", "params")
+    untouched(JsonRPCNotification, "method", "jsonrpc", "params")
+    untouched(JsonRPCResponseMessage, "id", "jsonrpc", "result")
+    return converter
+
+
+class RedraftProtocol(LanguageServerProtocol):
+    """pygls' protocol without its document store and with an answer to every request."""
+
+    # pygls keeps its own copy of every document and splits lines as Python does. With these
+    # built-in handlers gone the notifications go straight to ours.
+    lsp_text_document__did_open = None  # type: ignore[assignment]
+    lsp_text_document__did_change = None  # type: ignore[assignment]
+    lsp_text_document__did_close = None  # type: ignore[assignment]
+    lsp_notebook_document__did_open = None  # type: ignore[assignment]
+    lsp_notebook_document__did_change = None  # type: ignore[assignment]
+    lsp_notebook_document__did_close = None  # type: ignore[assignment]
+
+    def get_message_type(  # type: ignore[override]
+        self, method: str
+    ) -> type[Any] | None:
+        return None if method in UNTYPED else super().get_message_type(method)
+
+    def structure_message(self, data: dict[str, Any]) -> Any:
+        try:
+            return super().structure_message(data)
+        except JsonRpcException as error:
+            if "method" in data and "id" in data:
+                self._send_response(data["id"], error=error.to_response_error())
+            raise
+
+    def handle_message(self, message: Any) -> None:
+        refusal = self._refusal(message)
+        if refusal is None:
+            super().handle_message(message)
+        elif (msg_id := getattr(message, "id", None)) is not None:
+            self._send_response(msg_id, error=refusal.to_response_error())
+
+    def _refusal(self, message: Any) -> JsonRpcException | None:
+        method = getattr(message, "method", None)
+        if method is None or method == lsp.EXIT:
+            return None
+        if self._shutdown:
+            return JsonRpcInvalidRequest("the server is shutting down")
+        if self._workspace is None and method != lsp.INITIALIZE:
+            return JsonRpcServerNotInitialized("`initialize` has not been received")
+        if self._workspace is not None and method == lsp.INITIALIZE:
+            return JsonRpcInvalidRequest("the server is initialized already")
+        return None
+
+    @lsp_method(lsp.EXIT)
+    def lsp_exit(self, *_: Any) -> None:  # type: ignore[override]
+        """Leave the message loop; 1 when there was no `shutdown` before."""
+        self._server.leave(0 if self._shutdown else 1)  # type: ignore[attr-defined]
+
+    def requests_in_flight(self) -> list[asyncio.Future[Any]]:
+        """The futures of requests that are being worked on."""
+        futures: list[Any] = list(self._request_futures.values())
+        return [future for future in futures if isinstance(future, asyncio.Future)]

@@ -1,0 +1,170 @@
+"""One editing session: everything that is known, and what happens to it when something changes.
+
+Responsible for keeping documents, history, policy, suggestions and settings consistent with each
+other. Knows nothing of JSON-RPC, of threads, or of how a suggestion comes about.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from lsprotocol import types as lsp
+
+from diffing.edits import minimal_edits
+from diffing.history import EditHistory
+from lsp_server.documents import Change, Document, DocumentStore
+from lsp_server.related import Candidates, FileCache
+from lsp_server.settings import Settings, parse_settings
+from lsp_server.status import Status
+from lsp_server.suggestions import Outcome, SuggestionBook
+from lsp_server.workspace import Workspace, file_path
+from model.protocol import Predictor
+
+logger = logging.getLogger(__name__)
+
+_GIT_DIFFS = 8
+_LOOKED_AT = 8
+
+
+class Session:
+    """The state that all handlers share."""
+
+    def __init__(self, notify: Callable[[str, Any], None]) -> None:
+        self.settings = Settings()
+        self.workspace = Workspace()
+        self.documents = DocumentStore(self.workspace.path_name)
+        self.history = EditHistory()
+        self.suggestions = SuggestionBook(self._on_outcome)
+        self.status = Status(notify)
+        self.files = FileCache()
+        self.predictor: Predictor | None = None
+        self.change_listeners: list[Callable[[Change], None]] = []
+        self._initial_settings = Settings()
+        self._git_diffs: list[tuple[str, str]] = []
+        self._looked_at: list[str] = []
+
+    def initialize(self, params: lsp.InitializeParams) -> list[str]:
+        """Take over folders and options; returns what is wrong with the options."""
+        self.workspace.initialize(params)
+        self._initial_settings, problems = parse_settings(params.initialization_options)
+        self._use(self._initial_settings)
+        return problems
+
+    def configure(self, raw: object) -> list[str]:
+        """Lay settings over those of initializationOptions; returns what is wrong with them."""
+        settings, problems = parse_settings(raw, self._initial_settings)
+        self._use(settings)
+        return problems
+
+    def _use(self, settings: Settings) -> None:
+        self.settings = settings
+        logging.getLogger("lsp_server").setLevel(settings.log_level.upper())
+        self.workspace.apply_settings(settings)
+        self.policy_changed()
+
+    def policy_changed(self) -> None:
+        """Forget what may no longer be known."""
+        self.workspace.policy.refresh()
+        for name in self.history.recent_paths():
+            path = self.workspace.resolve(name)
+            if path is not None and self.workspace.policy.verdict(path, opened=True):
+                self.history.forget(name)
+
+    def verdict(self, document: Document) -> str | None:
+        """Why a document may not be read, or None."""
+        return self.workspace.policy.verdict(document.uri, opened=True)
+
+    def opened(self, item: lsp.TextDocumentItem) -> None:
+        self.documents.open(item)
+        self.focused(item.uri)
+
+    def changed(self, params: lsp.DidChangeTextDocumentParams) -> None:
+        change = self.documents.change(params)
+        if change is None:
+            return
+        accepted = self.suggestions.document_changed(
+            change.uri, change.before, change.edits, change.steps, change.version
+        )
+        document = self.documents.get(change.uri)
+        if change.edits and document is not None and self.verdict(document) is None:
+            self._record(change, accepted)
+        for listener in self.change_listeners:
+            listener(change)
+
+    def _record(self, change: Change, accepted: bool) -> None:
+        edits = change.edits
+        if len(edits) == 1 and edits[0].end - edits[0].start == len(change.before):
+            # The client sent the whole text: find out what really changed.
+            edits = minimal_edits(change.before, edits[0].new_text)
+        source = "prediction" if accepted else "user"
+        self.history.record(
+            change.path,
+            change.before,
+            edits,
+            change.version,
+            source,  # type: ignore[arg-type]
+        )
+
+    def closed(self, uri: str) -> None:
+        self.documents.close(uri)
+        self.suggestions.document_closed(uri)
+        if uri in self._looked_at:
+            self._looked_at.remove(uri)
+
+    def focused(self, uri: str) -> None:
+        """The user looks at this document now."""
+        if uri in self._looked_at:
+            self._looked_at.remove(uri)
+        self._looked_at.insert(0, uri)
+        del self._looked_at[_LOOKED_AT:]
+
+    def changed_on_disk(self, name: str, before: str, after: str) -> None:
+        """A file that is not open in the editor was changed by another program."""
+        if self.documents.by_path(name) is None:
+            self.history.record(name, before, minimal_edits(before, after), 0, "disk")
+
+    def set_git_diffs(self, diffs: list[tuple[str, str]]) -> None:
+        """Uncommitted changes, as history for the time before the session; oldest first."""
+        self._git_diffs = diffs[-_GIT_DIFFS:]
+
+    @property
+    def edited(self) -> bool:
+        """Whether any recent edit is known."""
+        return bool(self._git_diffs) or bool(self.history.recent_paths())
+
+    def diffs(self) -> tuple[str, ...]:
+        """The edit history as unified diffs, oldest first."""
+        touched = set(self.history.recent_paths())
+        before = [diff for name, diff in self._git_diffs if name not in touched]
+        return (*before, *self.history.diffs())
+
+    def candidates(self) -> Candidates:
+        """What may be related to a request, frozen for the worker thread."""
+        readable = [d for d in self.documents if self._is_readable(d)]
+        names = self.history.recent_paths()
+        looked_at = (self.documents.get(uri) for uri in self._looked_at)
+        names += [d.path for d in looked_at if d is not None and d.path not in names]
+        return Candidates(
+            roots=tuple(self.workspace.roots),
+            policy=self.workspace.policy,
+            open_texts={d.path: d.text for d in readable},
+            names=tuple(names),
+        )
+
+    def _is_readable(self, document: Document) -> bool:
+        return (
+            file_path(document.uri) is not None
+            and self.verdict(document) is None
+            and document.content_reason is None
+        )
+
+    def _on_outcome(self, outcome: Outcome) -> None:
+        self.status.outcomes[outcome.state.value] += 1
+        logger.info(
+            "suggestion %s: %s after %.1f s",
+            outcome.suggestion.id,
+            outcome.state.value,
+            outcome.after_s,
+        )
