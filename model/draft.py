@@ -13,6 +13,14 @@ from dataclasses import dataclass
 from diffing.edits import Edit
 from model.draft_rewrites import Rewrite, rewrites_of
 from model.draft_rules import half_done, identical_lines, repeat_rewrites, repeated_insertions
+from model.draft_structure import (
+    before_definitions,
+    missing_parameter,
+    moved_lines,
+    pass_through,
+    unfinished_pairs,
+    uses_of_removed,
+)
 from model.draft_view import Proposal, View
 from model.protocol import Request
 
@@ -69,6 +77,12 @@ def _proposals(view: View) -> Iterator[Proposal]:
     yield from identical_lines(view)
     yield from repeat_rewrites(view, rewrites)
     yield from repeated_insertions(view)
+    yield from pass_through(view)
+    yield from moved_lines(view)
+    yield from uses_of_removed(view)
+    yield from missing_parameter(view)
+    yield from before_definitions(view)
+    yield from unfinished_pairs(view)
 
 
 def _undoes(view: View, proposal: Proposal) -> bool:

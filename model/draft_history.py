@@ -212,13 +212,17 @@ def line_pairs(change: Change) -> list[tuple[str, str]]:
     return pairs
 
 
-def token_ops(old: list[str], new: list[str]) -> list[tuple[int, int, int, int]]:
-    """Differing ranges (i1, i2, j1, j2) of two token lists, in order."""
-    head = 0
-    while head < min(len(old), len(new)) and old[head] == new[head]:
+def token_ops(
+    old: list[str], new: list[str], *, trim: bool = True
+) -> list[tuple[int, int, int, int]]:
+    """Differing ranges (i1, i2, j1, j2) of two token lists, in order.
+
+    With `trim` the common head and tail are matched first, without it the longest common runs.
+    """
+    head = tail = 0
+    while trim and head < min(len(old), len(new)) and old[head] == new[head]:
         head += 1
-    tail = 0
-    while tail < min(len(old), len(new)) - head and old[-1 - tail] == new[-1 - tail]:
+    while trim and tail < min(len(old), len(new)) - head and old[-1 - tail] == new[-1 - tail]:
         tail += 1
     a, b = old[head : len(old) - tail], new[head : len(new) - tail]
     if not a or not b:
