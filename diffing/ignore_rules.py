@@ -67,6 +67,9 @@ class IgnoreRules:
         end = "/" if is_folder else ""
         for base in [*_upwards(path.parent, top), *self._above(top)]:
             for spec in self._rules_in(base):
+                # Whoever opens an ignored folder as his workspace wants to work there.
+                if base != top and top.is_relative_to(base) and _ignores(spec, top, base):
+                    continue
                 included = spec.check_file(path.relative_to(base).as_posix() + end).include
                 if included is not None:
                     return included
@@ -113,6 +116,10 @@ class IgnoreRules:
 def _upwards(folder: Path, top: Path) -> list[Path]:
     """`folder` and the folders above it up to `top`."""
     return [folder, *(p for p in folder.parents if p.is_relative_to(top))]
+
+
+def _ignores(spec: GitIgnoreSpec, folder: Path, base: Path) -> bool:
+    return bool(spec.check_file(folder.relative_to(base).as_posix() + "/").include)
 
 
 def _read(path: Path) -> GitIgnoreSpec | None:

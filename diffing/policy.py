@@ -154,9 +154,9 @@ class FilePolicy:
             return None, reason
         full = self._absolute(Path(path))
         try:
+            if not os.path.isfile(full):  # opening a pipe would wait for its other end
+                return None, UNREADABLE
             with open(full, "rb") as file:
-                if not os.path.isfile(full):
-                    return None, UNREADABLE
                 data = file.read(MAX_FILE_BYTES + 1)
         except (OSError, ValueError):
             return None, UNREADABLE

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -21,7 +23,7 @@ def test_ranges_rebuild_the_new_lines(old, new):
         assert i1 < i2 or j1 < j2
         i = i2
     assert rebuilt + old[i:] == new
-    for before, after in zip(ranges, ranges[1:], strict=False):
+    for before, after in pairwise(ranges):
         assert before[1] < after[0]
         assert before[3] < after[2]
 
