@@ -13,9 +13,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from pathspec import GitIgnoreSpec
-
+from diffing.globs import Globs
 from diffing.ignore_rules import IgnoreRules
+from diffing.secret_files import is_secret
 
 SECRET_FILE = "secret-file"
 EXCLUDED_BY_SETTING = "excluded-by-setting"
@@ -26,67 +26,11 @@ LINE_TOO_LONG = "line-too-long"
 BINARY = "binary"
 UNREADABLE = "unreadable"
 
-# Limits of a text that Redraft works on, in code points. A source file of 100,000 lines is below
-# them.
+# Limits of a text that Redraft works on, in code points; 100,000 lines of source are below them.
 MAX_TEXT_CHARS = 8_000_000
 MAX_LINE_CHARS = 20_000
 # Largest file that is read from disk, in bytes.
 MAX_FILE_BYTES = 2_000_000
-
-# What may hold a secret, in gitignore's syntax, matched without regard to case.
-SECRET_PATTERNS = (
-    ".env*",
-    "*.env",
-    "*.pem",
-    "*.key",
-    "*.p12",
-    "*.pfx",
-    "*.pkcs12",
-    "*.jks",
-    "*.keystore",
-    "*.ppk",
-    "*.kdbx",
-    "*.ovpn",
-    "*.tfvars",
-    "*.tfstate",
-    "*.tfstate.*",
-    "id_rsa*",
-    "id_dsa*",
-    "id_ecdsa*",
-    "id_ed25519*",
-    "credentials",
-    "credentials.*",
-    "credentials*",
-    "secrets",
-    "secrets.*",
-    "secret.*",
-    "*.secret",
-    "*.secrets",
-    "client_secret*",
-    "service-account*.json",
-    "service_account*.json",
-    ".netrc",
-    "_netrc",
-    ".npmrc",
-    ".yarnrc.yml",
-    ".pypirc",
-    ".pgpass",
-    ".my.cnf",
-    ".htpasswd",
-    ".git-credentials",
-    ".dockercfg",
-    ".boto",
-    ".s3cfg",
-    ".vault-token",
-    ".aws/",
-    ".ssh/",
-    ".gnupg/",
-    ".git/",
-    ".azure/",
-    ".kube/config",
-    ".docker/config.json",
-    ".config/gcloud/",
-)
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")
 
@@ -94,10 +38,10 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")
 class FilePolicy:
     """Verdicts on files under one or more workspace folders.
 
-    `exclude` and `allow` are globs in gitignore's syntax, relative to the workspace folder of the
-    file (or matched against its absolute path). `exclude` adds to the built-in list of secrets; a
-    file that matches `allow` is readable whatever the lists and .gitignore say. A symbolic link is
-    judged as itself and as what it points to.
+    `exclude` and `allow` are globs in gitignore's syntax (see `Globs`), relative to the workspace
+    folder of the file. `exclude` adds to the built-in list of secrets; a file that matches `allow`
+    is readable whatever the lists and .gitignore say. A symbolic link is judged as itself and as
+    what it points to. ValueError when a glob is malformed.
     """
 
     def __init__(
@@ -111,23 +55,23 @@ class FilePolicy:
         self.respect_gitignore = respect_gitignore
         # Folders as given and as resolved: a resolved path has to find its folder too.
         self._folders = list(dict.fromkeys([*self.roots, *(_resolved(r) for r in self.roots)]))
-        self._secrets = GitIgnoreSpec.from_lines(SECRET_PATTERNS)
-        self._exclude = GitIgnoreSpec.from_lines(_home(glob).lower() for glob in exclude)
-        self._allow = GitIgnoreSpec.from_lines(_home(glob) for glob in allow)
+        self._exclude = Globs(exclude, ignore_case=True)
+        self._allow = Globs(allow)
         self._ignore_rules = IgnoreRules(self._folders)
 
     def verdict(self, path_or_uri: str | os.PathLike[str], *, opened: bool = False) -> str | None:
         """None when the file may be read, otherwise a named reason.
 
         A relative path counts from the first workspace folder. With `opened` the file is one that
-        the user has open in the editor: .gitignore does not speak about it. Schemes other than
-        `file:` and `untitled:` are refused.
+        the user has open in the editor: .gitignore does not speak about it, nor about untitled
+        documents. Schemes other than `file:` and `untitled:` are refused.
         """
         try:
             path = path_of(path_or_uri)
         except ValueError:
             return UNSUPPORTED_SCHEME
         path = self._absolute(path)
+        opened = opened or os.fspath(path_or_uri).lower().startswith("untitled:")
         for candidate in dict.fromkeys((path, _resolved(path))):
             reason = self._judge(candidate, opened)
             if reason is not None:
@@ -139,11 +83,12 @@ class FilePolicy:
         at).
         """
         folder = self._absolute(Path(path))
-        if self._matches(self._allow, folder, folder=True):
+        root = self.folder_of(folder)
+        if self._allow.permits(folder, root, is_folder=True):
             return False
-        if self._secrets.match_file(folder.as_posix().lower() + "/"):
+        if is_secret(folder, root, is_folder=True):
             return True
-        if self._matches(self._exclude, folder, lower=True, folder=True):
+        if self._exclude.excludes(folder, root, is_folder=True):
             return True
         return self.respect_gitignore and self._ignore_rules.ignored(folder, is_folder=True)
 
@@ -184,27 +129,16 @@ class FilePolicy:
         return Path(os.path.normpath(base / path))
 
     def _judge(self, path: Path, opened: bool) -> str | None:
-        if self._matches(self._allow, path):
+        root = self.folder_of(path)
+        if self._allow.permits(path, root):
             return None
-        if self._secrets.match_file(path.as_posix().lower()):
+        if is_secret(path, root):
             return SECRET_FILE
-        if self._matches(self._exclude, path, lower=True):
+        if self._exclude.excludes(path, root):
             return EXCLUDED_BY_SETTING
         if self.respect_gitignore and not opened and self._ignore_rules.ignored(path):
             return GIT_IGNORED
         return None
-
-    def _matches(
-        self, spec: GitIgnoreSpec, path: Path, *, lower: bool = False, folder: bool = False
-    ) -> bool:
-        if not spec.patterns:
-            return False
-        names = [path.as_posix()]
-        root = self.folder_of(path)
-        if root is not None and root != path:
-            names.insert(0, path.relative_to(root).as_posix())
-        end = "/" if folder else ""
-        return any(spec.match_file((name.lower() if lower else name) + end) for name in names)
 
 
 def path_of(path_or_uri: str | os.PathLike[str]) -> Path:
@@ -251,7 +185,3 @@ def _resolved(path: Path) -> Path:
         return path.resolve()
     except (OSError, RuntimeError, ValueError):
         return path
-
-
-def _home(glob: str) -> str:
-    return os.path.expanduser(glob) if glob.startswith("~") else glob

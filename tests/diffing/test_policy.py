@@ -80,6 +80,20 @@ def test_source_files_may_be_read(tmp_path, name):
     assert FilePolicy([tmp_path]).verdict(tmp_path / name) is None
 
 
+def test_where_the_workspace_lies_does_not_decide_about_its_files(tmp_path):
+    root = tmp_path / "credentials-api" / "docs"
+    root.mkdir(parents=True)
+    policy = FilePolicy([root], exclude=["docs"], allow=["credentials-api", "tmp"])
+    assert policy.verdict(root / "app.py") is None
+    assert policy.verdict(root / "docs" / "a.md") == "excluded-by-setting"
+    assert policy.verdict(root / ".env") == "secret-file"
+    assert policy.verdict(root / "credentials" / "key.txt") == "secret-file"
+    # Outside of the workspace every name on the way counts.
+    assert policy.verdict(tmp_path / "credentials-api" / "app.py") == "secret-file"
+    (tmp_path / ".ssh").mkdir()
+    assert FilePolicy([tmp_path / ".ssh"]).verdict("config") == "secret-file"
+
+
 def test_a_link_to_a_secret_is_a_secret(tmp_path):
     write(tmp_path / ".env", "TOKEN=1\n")
     (tmp_path / "notes.txt").symlink_to(tmp_path / ".env")
@@ -110,6 +124,22 @@ def test_the_users_globs_add_to_the_built_in_list(tmp_path):
     assert policy.verdict("a.pem") == "secret-file"
     absolute = FilePolicy([tmp_path], exclude=["/elsewhere/**"])
     assert absolute.verdict("/elsewhere/deep/x.py") == "excluded-by-setting"
+
+
+def test_absolute_globs(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    root = tmp_path / "private" / "work"
+    policy = FilePolicy([root], exclude=["~/private/**"], allow=[f"{root}/a/**", "/tmp"])
+    assert policy.verdict("b.py") == "excluded-by-setting"
+    assert policy.verdict("a/.env") is None
+    assert policy.verdict(".env") == "secret-file"
+    assert FilePolicy([], allow=[".env.example"]).verdict("/elsewhere/.env.example") is None
+    assert FilePolicy([], allow=["elsewhere"]).verdict("/elsewhere/.env") == "secret-file"
+
+
+def test_a_malformed_glob_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="pattern"):
+        FilePolicy([tmp_path], exclude=["a/!!\\"])
 
 
 def test_only_the_allow_list_overrides(tmp_path):
@@ -144,6 +174,8 @@ def test_file_and_untitled_uris(tmp_path):
     assert policy.verdict((tmp_path / "ä b.py").as_uri()) is None
     assert policy.verdict("untitled:Untitled-1") is None
     assert policy.verdict("untitled:.env") == "secret-file"
+    write(tmp_path / ".gitignore", "*\n")
+    assert FilePolicy([tmp_path]).verdict("untitled:Untitled-1") is None
     assert path_of("file:///a/%C3%A4%20b.py") == Path("/a/ä b.py")
     assert path_of("file:///c%3A/x/y.py") == Path("c:/x/y.py")
     assert path_of("file://server/share/x.py") == Path("//server/share/x.py")
