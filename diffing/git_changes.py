@@ -97,8 +97,8 @@ def _by_file(output: bytes) -> list[tuple[str, str]]:
     files = []
     parts = (b"\n" + output).split(b"\ndiff --git ")
     for part in parts[1:]:
-        header, mark, body = part.partition(b"\n--- ")
-        if not mark or b"\n" in header.partition(b"\nindex ")[2]:
+        _, mark, body = part.partition(b"\n--- ")
+        if not mark:
             continue
         try:
             diff = "--- " + body.decode("utf-8")

@@ -33,7 +33,7 @@ class Globs:
         self._relative = self._compile(g for g in expanded if not g.lstrip("!").startswith("/"))
 
     def excludes(self, path: Path, root: Path | None, *, is_folder: bool = False) -> bool:
-        """Whether an absolute path matches, in doubt yes: outside of all folders each glob counts."""
+        """Whether an absolute path matches, in doubt yes: outside of all folders any part can."""
         if root is None:
             return self._match(self._all, path.as_posix(), is_folder)
         return self._inside(path, root, is_folder)
