@@ -1,0 +1,1 @@
+"""Measures predictors: the headless case contract, metrics, benchmarks, speed."""

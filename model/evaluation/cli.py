@@ -1,0 +1,304 @@
+"""The commands `redraft predict`, `redraft eval` and `redraft bench`.
+
+Responsible for their options, for loading the predictor that they name and for exit codes (0: done,
+1: done, but some cases gave an error, 2: could not begin). It knows nothing of LSP.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sized
+from itertools import islice
+from pathlib import Path
+from typing import Any, TypeVar
+
+from model.evaluation import bench
+from model.evaluation.benchmarks import FILES, benchmark_cases
+from model.evaluation.cases import BadCase, Case, Output, open_lines, read_cases
+from model.evaluation.predict import Settings, interleaved, predict_all
+from model.evaluation.report import score_tables, write_json
+from model.evaluation.score import Checker, Score, grouped, score
+from model.protocol import Predictor
+
+COMMANDS = {
+    "predict": "answer headless cases, one JSON object a line",
+    "eval": "score predictions against the right answers",
+    "bench": "measure speed over editing traces",
+}
+PROGRESS_S = 10.0
+
+T = TypeVar("T")
+
+
+class UsageError(Exception):
+    """The command cannot begin; the message is for the user."""
+
+
+def add_arguments(command: str, parser: argparse.ArgumentParser) -> None:
+    """Add the options of `predict`, `eval` or `bench` to a parser."""
+    if command not in COMMANDS:
+        raise ValueError(f"unknown command {command!r}")
+    _add_predictor(parser)
+    if command == "predict":
+        parser.add_argument("cases", nargs="?", default="-", help="JSONL file (.gz, - for stdin)")
+        parser.add_argument("--out", default="-", help="predictions file (.gz, - for stdout)")
+        parser.add_argument("--resume", action="store_true", help="keep answers that --out has")
+        parser.add_argument("--limit", type=int, metavar="N", help="the first N cases only")
+    elif command == "eval":
+        _add_eval(parser)
+    else:
+        _add_bench(parser)
+
+
+def _add_predictor(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("predictor")
+    group.add_argument(
+        "--model",
+        default="embedded",
+        help="embedded, a model folder, or scripted:FILE (default: embedded)",
+    )
+    group.add_argument("--device", default="auto", help="auto, cpu, cuda, ... (default: auto)")
+    group.add_argument("--threads", type=int, metavar="N", help="processor threads of the model")
+    group.add_argument("--decoding", choices=("auto", "causal", "block"), default="auto")
+    group.add_argument(
+        "--threshold", type=float, metavar="P", help="least confidence to show (default: model's)"
+    )
+    group.add_argument(
+        "--deadline-ms", type=float, metavar="MS", help="time limit for each case (default: none)"
+    )
+
+
+def _add_eval(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("cases", nargs="?", help="JSONL file with `expected` (.gz, - for stdin)")
+    parser.add_argument("--benchmark", choices=sorted(FILES), help="a public benchmark instead")
+    parser.add_argument("--data", type=Path, help="folder of the benchmarks ($REDRAFT_DATA)")
+    parser.add_argument("--predictions", metavar="FILE", help="score these instead of predicting")
+    parser.add_argument(
+        "--baseline", choices=("causal",), help="the same weights decoded causally, beside it"
+    )
+    parser.add_argument(
+        "--execute",
+        action="store_true",
+        help="run the tests of infilling cases: executes generated code on this machine",
+    )
+    parser.add_argument("--limit", type=int, metavar="N", help="N cases, evenly spread")
+    parser.add_argument("--by", metavar="LABEL", help="split by language, or by a key of `meta`")
+    parser.add_argument("--out", metavar="FILE", help="write the predictions too")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures as JSON")
+
+
+def _add_bench(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--lines", type=int, nargs="+", default=list(bench.SIZES), help="sizes of the edited file"
+    )
+    parser.add_argument("--mode", choices=bench.MODES, action="append", help="one mode only")
+    parser.add_argument("--keys", type=int, default=12, help="keys typed in each trace")
+    parser.add_argument("--limit", type=int, default=2, metavar="N", help="traces of each kind")
+    parser.add_argument("--no-baseline", action="store_true", help="leave causal decoding out")
+    parser.add_argument("--json", "--out", type=Path, metavar="FILE", help="write the figures")
+
+
+def run(command: str, args: argparse.Namespace) -> int:
+    """Carry a command out; returns the exit code."""
+    commands = {"predict": run_predict, "eval": run_eval, "bench": run_bench}
+    try:
+        return commands[command](args)
+    except BrokenPipeError:
+        raise
+    except (UsageError, OSError) as error:
+        print(f"redraft {command}: {error}", file=sys.stderr)
+        return 2
+
+
+def load_predictor(args: argparse.Namespace, decoding: str | None = None) -> Predictor:
+    """Load what `--model` names; UsageError in words for the user when that fails."""
+    name: str = args.model
+    try:
+        if name.startswith("scripted:"):
+            from model.scripted import ScriptedPredictor
+
+            return ScriptedPredictor.load(Path(name.removeprefix("scripted:")).expanduser())
+        from model.local import LocalPredictor
+
+        path = None if name == "embedded" else Path(name).expanduser()
+        return LocalPredictor.load(
+            path, device=args.device, threads=args.threads, decoding=decoding or args.decoding
+        )
+    except Exception as error:  # whatever is wrong with a model is the user's to read
+        raise UsageError(f"cannot load model {name}: {error}") from error
+
+
+def settings_of(args: argparse.Namespace) -> Settings:
+    deadline = None if args.deadline_ms is None else args.deadline_ms / 1000
+    return Settings(threshold=args.threshold, deadline=deadline)
+
+
+def run_predict(args: argparse.Namespace) -> int:
+    if args.cases != "-" and not Path(args.cases).is_file():
+        raise UsageError(f"no such file: {args.cases}")
+    if args.out not in ("-", None) and Path(args.out).resolve() == Path(args.cases).resolve():
+        raise UsageError("--out is the file of cases")
+    predictor = load_predictor(args)
+    started = time.monotonic()
+    with Output(args.out, resume=args.resume) as output:
+        cases = progress(islice(read_cases(args.cases), args.limit), "predict")
+        count, errors = predict_all(predictor, cases, output, settings_of(args))
+    seconds = time.monotonic() - started
+    print(f"{count} cases, {errors} errors, {seconds:.1f} s, {predictor.name}", file=sys.stderr)
+    return 1 if errors else 0
+
+
+def run_eval(args: argparse.Namespace) -> int:
+    cases, bad = cases_to_score(args)
+    if args.predictions and args.baseline:
+        raise UsageError("--predictions are made already: --baseline cannot run beside them")
+    runs = scored_file(args, cases) if args.predictions else scored_runs(args, cases)
+    summaries = {name: grouped(scores, args.by) for name, scores in runs.items()}
+    errors = bad + sum(one.error is not None for scores in runs.values() for one in scores)
+    print(score_tables(summaries))
+    if errors:
+        print(f"{errors} errors, {bad} of them lines that are no cases with `expected`")
+    if args.json:
+        details = {name: [vars(one) for one in scores] for name, scores in runs.items()}
+        write_json(
+            {
+                "source": args.benchmark or args.cases,
+                "model": args.model,
+                "threshold": args.threshold,
+                "deadline_ms": args.deadline_ms,
+                "executed": args.execute,
+                "unreadable": bad,
+                "machine": bench.machine(),
+                "runs": summaries,
+                "scores": details,
+            },
+            args.json,
+        )
+    return 1 if errors else 0
+
+
+def cases_to_score(args: argparse.Namespace) -> tuple[list[Case], int]:
+    """The cases that have right answers, and how many lines could not be used."""
+    if bool(args.benchmark) == bool(args.cases):
+        raise UsageError("give either a file of cases or --benchmark")
+    read: Iterable[Case | BadCase]
+    read = benchmark_cases(args.benchmark, args.data) if args.benchmark else read_cases(args.cases)
+    cases: list[Case] = []
+    bad = 0
+    for case in read:
+        if isinstance(case, BadCase):
+            print(f"redraft eval: {case.error}", file=sys.stderr)
+            bad += 1
+        elif not case.expected:
+            print(f"redraft eval: case {case.id}: no `expected`", file=sys.stderr)
+            bad += 1
+        else:
+            cases.append(case)
+    return spread(cases, args.limit), bad
+
+
+def spread(items: list[T], limit: int | None) -> list[T]:
+    """At most `limit` items, evenly spread and in order."""
+    if limit is None or limit >= len(items):
+        return items
+    return [items[number * len(items) // limit] for number in range(max(0, limit))]
+
+
+def scored_file(args: argparse.Namespace, cases: list[Case]) -> dict[str, list[Score]]:
+    """Scores of a predictions file; its rows are matched by `id`, equal ids in order."""
+    import json
+
+    rows: dict[str, list[Mapping[str, Any]]] = {}
+    with open_lines(args.predictions) as lines:
+        for number, line in enumerate(lines, 1):
+            if not line.strip():
+                continue
+            try:
+                row = json.loads(line)
+                rows.setdefault(json.dumps(row["id"]), []).append(row)
+            except (ValueError, KeyError, TypeError) as error:
+                raise UsageError(f"{args.predictions}, line {number}: {error!r}") from error
+    checker = Checker() if args.execute else None
+    scores = []
+    for case in progress(cases, "score"):
+        found = rows.get(json.dumps(case.id))
+        scores.append(score(case, found.pop(0) if found else None, checker))
+    return {Path(args.predictions).name: scores}
+
+
+def scored_runs(args: argparse.Namespace, cases: list[Case]) -> dict[str, list[Score]]:
+    """Predict and score with the model, and with its causal decoding beside it if asked for."""
+    predictors = load_runs(args, args.baseline)
+    checker = Checker() if args.execute else None
+    runs: dict[str, list[Score]] = {name: [] for name in predictors}
+    outputs = [Output(target_of(args.out, name, args.baseline)) for name in predictors]
+    asked = interleaved(list(predictors.values()), progress(cases, "eval"), settings_of(args))
+    for case, rows in asked:
+        for name, output, row in zip(predictors, outputs, rows, strict=True):
+            output.write(row)
+            runs[name].append(score(case, row, checker))
+    for output in outputs:
+        output.close()
+    return runs
+
+
+def target_of(out: str | None, name: str, baseline: str | None) -> str | None:
+    """Where a run's predictions go: the baseline's beside the others', under its name."""
+    if not out or out == "-" or name != baseline:
+        return out if name != baseline else None
+    path = Path(out)
+    return str(path.with_name(f"{path.stem}.{name}{path.suffix}"))
+
+
+def load_runs(args: argparse.Namespace, baseline: str | None) -> dict[str, Predictor]:
+    """The predictors to compare, by the name of their run; the one asked about is first."""
+    name = "redraft" if args.decoding == "auto" else args.decoding
+    runs = {name: load_predictor(args)}
+    if baseline and baseline not in runs:
+        runs[baseline] = load_predictor(args, decoding=baseline)
+    return runs
+
+
+def run_bench(args: argparse.Namespace) -> int:
+    predictors = load_runs(args, None if args.no_baseline else "causal")
+    loaded = bench.peak_memory()
+    deadline = settings_of(args).deadline
+    modes = args.mode or bench.MODES
+    total = len(predictors) * len(args.lines) * len(modes) * args.keys * args.limit
+    replayed = bench.replay(predictors, args.lines, modes, args.keys, args.limit, deadline)
+    samples = list(progress(replayed, "bench", total))
+    summaries = bench.groups(samples)
+    print(bench.bench_table(summaries))
+    peak = bench.peak_memory()
+    if peak is not None and loaded is not None:
+        runs = f"{len(predictors)} predictor{'s' if len(predictors) > 1 else ''}"
+        print(f"peak memory {peak / 2**20:.0f} MiB ({loaded / 2**20:.0f} with {runs} loaded)")
+    if args.json:
+        report = {
+            "model": args.model,
+            "names": {name: predictor.name for name, predictor in predictors.items()},
+            "machine": bench.machine(),
+            "keys": args.keys,
+            "traces": args.limit,
+            "groups": summaries,
+            "peak_memory": peak,
+            "loaded_memory": loaded,
+            "samples": [vars(one) for one in samples],
+        }
+        write_json(report, args.json)
+    return 0
+
+
+def progress(items: Iterable[T], label: str, total: int | None = None) -> Iterator[T]:
+    """Pass the items on; say on standard error how many are done, every `PROGRESS_S` seconds."""
+    if total is None and isinstance(items, Sized):
+        total = len(items)
+    last = time.monotonic()
+    for count, item in enumerate(items):
+        if time.monotonic() - last >= PROGRESS_S:
+            last = time.monotonic()
+            of = "" if total is None else f" of {total}"
+            print(f"{label}: {count}{of}", file=sys.stderr, flush=True)
+        yield item
