@@ -1,3 +1,4 @@
-"""Text in, text out: positions, edits, hunks, edit history and the file policy. Knows no LSP and no
-model.
+"""Text in, text out: positions, edits, hunks, edit history and the file policy.
+
+Knows no LSP and no model.
 """

@@ -19,9 +19,9 @@ from diffing.positions import (
 
 
 class TextBuffer:
-    """A list of lines. Positions that come in and go out count units of `encoding`; `Edit`s count
-    code points.
+    """The lines of a text that changes.
 
+    Positions that come in and go out count units of `encoding`; `Edit`s count code points.
     Every line but the last ends with a line end and the last has none, so it may be empty.
     """
 
@@ -62,10 +62,10 @@ class TextBuffer:
     def change(
         self, start: Position | tuple[int, int], end: Position | tuple[int, int], new_text: str
     ) -> Edit:
-        """Replace what lies between two positions, clamped as LSP says, and return the edit that
-        was made.
+        """Replace what lies between two positions and return the edit that was made.
 
-        An end before its start is taken as the start's mate, as if they had been swapped.
+        Positions are clamped as LSP says. An end before its start is taken as the start's mate, as
+        if they had been swapped.
         """
         first_line, first_index = self._locate(start)
         last_line, last_index = self._locate(end)
@@ -112,8 +112,9 @@ class TextBuffer:
         return self._line_start(line) + index
 
     def position_at(self, offset: int) -> Position:
-        r"""Position of a code point offset, which is clamped to the text; between `\r` and `\n`
-        means before both.
+        r"""Position of a code point offset, which is clamped to the text.
+
+        Between `\r` and `\n` means before both.
         """
         offset = min(max(offset, 0), self._length)
         line, start = self._known_line, self._known_start

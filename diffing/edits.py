@@ -20,8 +20,9 @@ _PAIRS = {")": "(", "]": "[", "}": "{", '"': '"', "'": "'", "`": "`"}
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """Replace `text[start:end]` by `new_text`. Offsets count code points of the text before; `end`
-    is exclusive.
+    """Replace `text[start:end]` by `new_text`.
+
+    Offsets count code points of the text before; `end` is exclusive.
     """
 
     start: int
@@ -30,8 +31,9 @@ class Edit:
 
 
 def check(edits: Iterable[Edit], length: int | None = None) -> None:
-    """ValueError unless `edits` are sorted, do not overlap and lie inside a text of `length` code
-    points.
+    """ValueError unless `edits` are sorted, do not overlap and lie inside the text.
+
+    `length` is that of the text in code points; None leaves it open.
     """
     previous = 0
     for edit in edits:
@@ -45,8 +47,9 @@ def check(edits: Iterable[Edit], length: int | None = None) -> None:
 
 
 def apply(text: str, edits: Iterable[Edit]) -> str:
-    """The text after the change. ValueError when edits overlap, are unsorted or lie outside of the
-    text.
+    """The text after the change.
+
+    ValueError when edits overlap, are unsorted or lie outside of the text.
     """
     edits = tuple(edits)
     check(edits, len(text))
@@ -120,9 +123,7 @@ def compose(first: Sequence[Edit], second: Sequence[Edit]) -> tuple[Edit, ...]:
 
 
 def _between(middle: list[tuple[int, str]], start: int, end: int) -> str:
-    """The part of a group's inserted text that lies in start..end of the text after the first
-    change.
-    """
+    """The part of a group's inserted text in start..end of the text after `first`."""
     return "".join(
         text[max(start - at, 0) : max(end - at, 0)]
         for at, text in middle
@@ -151,9 +152,7 @@ def shrink(text: str, edit: Edit) -> Edit | None:
 
 
 def _common_prefix(a: str, b: str) -> int:
-    """Length of the common prefix; blocks first, so that long equal texts cost no loop over
-    characters.
-    """
+    """Length of the common prefix, block by block so that long texts cost few steps."""
     limit = min(len(a), len(b))
     length = 0
     while length < limit and a[length : length + 512] == b[length : length + 512]:
@@ -165,9 +164,7 @@ def _common_prefix(a: str, b: str) -> int:
 
 
 def _may_cut(text: str, index: int) -> bool:
-    """Whether a text may be cut at `index` without tearing a character apart that people see as
-    one.
-    """
+    """Whether a text may be cut at `index` without tearing a visible character apart."""
     if not 0 < index < len(text):
         return True
     before, after = text[index - 1], text[index]
@@ -230,8 +227,9 @@ def _does_something(edit: Edit) -> bool:
 
 
 def interpolate(edits: Sequence[Edit], user: Edit) -> tuple[Edit, ...] | None:
-    """What is left of predicted edits after the user has made one edit himself; None when he went
-    another way.
+    """What is left of predicted edits after the user has made one edit himself.
+
+    None when he went another way.
 
     Both count offsets of the text before the user's edit, the result those of the text after it.
     The user follows a predicted edit when he makes the beginning of it: types a prefix of its new
@@ -260,9 +258,7 @@ def interpolate(edits: Sequence[Edit], user: Edit) -> tuple[Edit, ...] | None:
 
 
 def _rest_of(edit: Edit, user: Edit) -> list[Edit] | None:
-    """What remains of one predicted edit that the user's edit touches; None when he does not follow
-    it.
-    """
+    """What remains of one predicted edit that the user's edit touches; None unless it follows."""
     typed = user.new_text
     if user.end > edit.end or user.start < edit.start:
         return None

@@ -51,11 +51,10 @@ def uncommitted_changes(
     max_files: int = MAX_FILES,
     max_chars: int = MAX_CHARS,
 ) -> list[tuple[str, str]]:
-    """Pairs of path (relative to `root`, with slashes) and unified diff against HEAD, last modified
-    file last.
+    """Pairs of path (relative to `root`, with slashes) and unified diff against HEAD.
 
-    Only files that `policy` allows are asked for. Empty when there is no git, no repository, no
-    commit yet, or no answer within `timeout` seconds.
+    The file that was modified last comes last. Only files that `policy` allows are asked for. Empty
+    when there is no git, no repository, no commit yet, or no answer within `timeout` seconds.
     """
     folder = Path(root)
     names = _git(folder, [*_DIFF, *_DIFF_FILTER, "--name-only", "-z"], timeout)
@@ -91,9 +90,7 @@ def uncommitted_changes(
 
 
 def _by_file(output: bytes) -> list[tuple[str, str]]:
-    """Split git's output into (path, diff), each without git's own header. Leaves out what is not
-    UTF-8 text.
-    """
+    """Split git's output into (path, diff) without git's own header; only what is UTF-8 text."""
     files = []
     parts = (b"\n" + output).split(b"\ndiff --git ")
     for part in parts[1:]:

@@ -39,9 +39,7 @@ class Globs:
         return self._inside(path, root, is_folder)
 
     def permits(self, path: Path, root: Path | None, *, is_folder: bool = False) -> bool:
-        """Whether an absolute path matches, in doubt no: outside of all folders the name alone
-        counts.
-        """
+        """Whether an absolute path matches, in doubt no: outside of all folders by name only."""
         if root is None:
             return self._match(self._absolute, path.as_posix(), is_folder) or self._match(
                 self._relative, path.name, is_folder

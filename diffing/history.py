@@ -103,9 +103,9 @@ class EditHistory:
         version: int,
         source: Source = "user",
     ) -> None:
-        """Add one change. `before_text` is the text that `edits` count in, `version` the one after
-        them.
+        """Add one change.
 
+        `before_text` is the text that `edits` count in, `version` the document's after them.
         ValueError when the edits do not fit. Texts above MAX_FILE_CHARS are not recorded.
         """
         change = _normalised(before_text, edits)
@@ -140,9 +140,7 @@ class EditHistory:
             self._spans.pop()
 
     def _join_across_pause(self) -> bool:
-        """Make one entry of the last two when only a pause parts them. False when nothing remains
-        of them.
-        """
+        """Make one entry of the last two if only a pause parts them. False if nothing remains."""
         if len(self._spans) < 2:
             return True
         earlier, last = self._spans[-2:]
@@ -165,9 +163,7 @@ class EditHistory:
             del self._spans[-2:]
 
     def _bound(self) -> None:
-        """Let the oldest entries go, then the texts of the oldest that are left, until the limits
-        hold.
-        """
+        """Let the oldest entries go, then the texts of the oldest left, until the limits hold."""
         del self._spans[: -self.max_entries]
         held = sum(len(span.before or "") for span in self._spans)
         for span in self._spans[:-1]:
@@ -197,9 +193,7 @@ class EditHistory:
         ]
 
     def diffs(self) -> list[str]:
-        """The entries' diffs, oldest first; an accepted prediction's begins with a comment that
-        says so.
-        """
+        """The entries' diffs, oldest first; a comment marks those of accepted predictions."""
         return [entry.text for entry in self.entries()]
 
     def recent_paths(self) -> list[str]:
@@ -256,9 +250,7 @@ def _lines_apart(span: _Span, text: str, change: tuple[Edit, ...]) -> int:
 
 
 def _diff(before: str, edits: tuple[Edit, ...], path: str) -> str:
-    """The unified diff of a change, made from the lines around it so that the length of the file
-    costs nothing.
-    """
+    """The unified diff of a change, made from the lines around it only."""
     margin = 2 * CONTEXT_LINES + 2
     start = edits[0].start
     for _ in range(margin):

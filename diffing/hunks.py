@@ -83,8 +83,9 @@ class DiffHunk:
 
 @dataclass(frozen=True)
 class FileDiff:
-    """The hunks of one file. `path` has no `a/` or `b/`; it is the new one where the file was
-    renamed.
+    """The hunks of one file.
+
+    `path` has no `a/` or `b/`; it is the new one where the file was renamed.
     """
 
     path: str
@@ -159,9 +160,7 @@ def _put(parts: list[str], tag: str, lines: Iterable[str]) -> None:
 
 
 def _quoted(path: str) -> str:
-    """A path as git writes it: in quotes with escapes when it holds control characters, quotes or
-    backslashes.
-    """
+    """A path as git writes it: quoted when it holds control characters, quotes or backslashes."""
     if not _UNUSUAL.search(path):
         return path
     return '"' + _UNUSUAL.sub(_escape, path) + '"'
@@ -229,15 +228,17 @@ def parse_unified(diff: str) -> list[FileDiff]:
 
 
 def apply_unified(text: str, diff: str) -> str:
-    """`text` with the diff of one file applied exactly where it says. ValueError when a hunk does
-    not fit.
+    """`text` with the diff of one file applied exactly where it says.
+
+    ValueError when a hunk does not fit.
     """
     return _apply(text, diff, reverse=False)
 
 
 def reverse_unified(text: str, diff: str) -> str:
-    """The text from which the diff of one file leads to `text`. ValueError when a hunk does not
-    fit.
+    """The text from which the diff of one file leads to `text`.
+
+    ValueError when a hunk does not fit.
     """
     return _apply(text, diff, reverse=True)
 
@@ -263,8 +264,9 @@ def _apply(text: str, diff: str, reverse: bool) -> str:
 
 
 def substitutions(change: str | FileDiff | DiffHunk | Hunk) -> list[tuple[str, str]]:
-    """Tokens that a change replaces by others, as (old, new), each pair once and in order of
-    appearance.
+    """Tokens that a change replaces by others, as (old, new).
+
+    Each pair comes once, in order of appearance.
 
     A token is a whole identifier, a number or an operator, also inside of strings: `foo(a)` ->
     `bar(a)` gives [("foo", "bar")]. Insertions and deletions of tokens are no substitutions.

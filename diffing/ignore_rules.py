@@ -38,9 +38,7 @@ class IgnoreRules:
         self._chains.clear()
 
     def ignored(self, path: Path, *, is_folder: bool = False) -> bool:
-        """Whether an absolute path is ignored, by a rule for itself or for a folder that it lies
-        in.
-        """
+        """Whether an absolute path is ignored, by a rule for itself or for a folder around it."""
         if path in self._folders:
             return False
         top = self._top(path.parent)
@@ -83,9 +81,7 @@ class IgnoreRules:
         return next((p for p in (folder, *folder.parents) if (p / ".git").exists()), None)
 
     def _above(self, top: Path) -> list[Path]:
-        """Folders above a workspace folder whose rules apply to it, nearest first: up to its
-        repository.
-        """
+        """Folders above a workspace folder whose rules apply to it: up to its repository."""
         chain = self._chains.get(top)
         if chain is None:
             chain = []

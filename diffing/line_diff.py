@@ -21,12 +21,11 @@ Range = tuple[int, int, int, int]
 
 
 def changed_ranges(old: Sequence[str], new: Sequence[str]) -> list[Range]:
-    """Maximal runs of changed lines as (old start, old end, new start, new end), ends exclusive, in
-    order.
+    """Maximal runs of changed lines as (old start, old end, new start, new end), in order.
 
-    Equal lines at both ends are set aside first. A middle that is too large for an exact comparison
-    is cut at lines that occur exactly once on both sides (patience diff), and what is still too
-    large counts as replaced.
+    Ends are exclusive. Equal lines at both ends are set aside first. A middle that is too large for
+    an exact comparison is cut at lines that occur exactly once on both sides (patience diff), and
+    what is still too large counts as replaced.
     """
     ranges: list[Range] = []
     _compare(old, new, 0, len(old), 0, len(new), ranges, True)

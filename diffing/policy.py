@@ -79,9 +79,7 @@ class FilePolicy:
         return None
 
     def ignores_folder(self, path: str | os.PathLike[str]) -> bool:
-        """Whether nothing below this folder may be read (and so nothing there needs to be looked
-        at).
-        """
+        """Whether nothing below this folder may be read."""
         folder = self._absolute(Path(path))
         root = self.folder_of(folder)
         if self._allow.permits(folder, root, is_folder=True):
@@ -142,8 +140,9 @@ class FilePolicy:
 
 
 def path_of(path_or_uri: str | os.PathLike[str]) -> Path:
-    """The path that a `file:` or `untitled:` URI or a plain path means. ValueError for any other
-    scheme.
+    """The path that a `file:` or `untitled:` URI or a plain path means.
+
+    ValueError for any other scheme.
     """
     text = os.fspath(path_or_uri)
     match = _SCHEME.match(text)

@@ -1,5 +1,4 @@
-"""Where a place in a text is: offsets, lines and columns, in each of the three encodings that LSP
-counts in.
+"""Where a place in a text is: offsets, lines and columns in each of LSP's three encodings.
 
 Responsible for splitting a text into lines as LSP does and for turning positions into code point
 offsets and back. Knows nothing of documents that change, of files or of edits.
@@ -16,8 +15,9 @@ Encoding = Literal["utf-8", "utf-16", "utf-32"]
 
 
 class Position(NamedTuple):
-    """A zero-based line and a column in it. Whoever holds it says in which unit; code points when
-    nobody does.
+    """A zero-based line and a column in it.
+
+    Whoever holds it says in which unit the column counts; code points when nobody does.
     """
 
     line: int
@@ -47,8 +47,9 @@ def without_line_end(line: str) -> str:
 
 
 def encoded_length(text: str, encoding: Encoding) -> int:
-    """Length of `text` in units of `encoding`. A lone surrogate counts three bytes or one utf-16
-    unit.
+    """Length of `text` in units of `encoding`.
+
+    A lone surrogate counts three bytes or one utf-16 unit.
     """
     if encoding == "utf-32" or text.isascii():
         return len(text)
@@ -135,8 +136,9 @@ class LineIndex:
         return self._starts[line] + index_of_column(self.line_text(line), column, encoding)
 
     def position_at(self, offset: int, encoding: Encoding = "utf-32") -> Position:
-        r"""Position of a code point offset, which is clamped to the text; between `\r` and `\n`
-        means before both.
+        r"""Position of a code point offset, which is clamped to the text.
+
+        Between `\r` and `\n` means before both.
         """
         offset = min(max(offset, 0), len(self.text))
         line = self.line_of(offset)

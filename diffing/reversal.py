@@ -58,8 +58,7 @@ def reversal_ratio(last: str | tuple[str, str], predicted: str, *, now: str | No
 
 
 def undoes_last_edit(before: str, now: str, predicted: str) -> bool:
-    """Whether `predicted` mainly brings back `before`, where the user's last edit led from `before`
-    to `now`.
+    """Whether `predicted` mainly takes back the user's last edit, which led from `before` to `now`.
 
     Restoring what he has just deleted counts in full and in part, deleting what he has just typed
     where it is at least half of it. Text that he moves elsewhere is not restored, and mending a
@@ -143,9 +142,7 @@ def _touch(now: str, start: int, end: int, edit: Edit) -> bool:
 
 
 def _common(missing: str, inserted: str) -> str:
-    """What the inserted text has in common with the missing one, words in the same order; letters
-    inside a word.
-    """
+    """What the inserted text has in common with the missing one: words, or letters of one word."""
     if not missing:
         return ""
     if missing == inserted:

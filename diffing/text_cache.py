@@ -47,8 +47,9 @@ class TextCache:
                 self.complete = False
 
     def put(self, path: Path, text: str) -> None:
-        """Remember a text; it is kept only as a fingerprint when it alone is longer than all that
-        may be kept.
+        """Remember a text.
+
+        One that alone is longer than all that may be kept is kept as a fingerprint.
         """
         with self._lock:
             self._drop(path)

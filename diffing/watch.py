@@ -77,13 +77,12 @@ Callback = Callable[[str, str | None, str | None], None]
 
 
 class FileWatcher(FileSystemEventHandler):
-    """Calls back with (path, old text, new text) for text files below `roots` that the policy
-    allows.
+    """Calls back with (path, old text, new text) when a file below `roots` has changed.
 
-    The old text is "" for a new file and None where it is not known any more; the new text is None
-    when the file is gone. The callback runs on the watcher's own thread; what it raises is logged.
-    `start` returns at once: looking through the folders is done on that thread too, and
-    `wait_ready` waits for it.
+    Only for text files that the policy allows. The old text is "" for a new file and None where it
+    is not known any more; the new text is None when the file is gone. The callback runs on the
+    watcher's own thread; what it raises is logged. `start` returns at once: looking through the
+    folders is done on that thread too, and `wait_ready` waits for it.
     """
 
     def __init__(
@@ -121,8 +120,9 @@ class FileWatcher(FileSystemEventHandler):
         return len(self._watches)
 
     def start(self) -> None:
-        """Begin to watch. Trouble with single folders or with the system's limits is logged once
-        and lived with.
+        """Begin to watch.
+
+        Trouble with single folders or with the system's limits is logged once and lived with.
         """
         if self._thread is not None:
             return
@@ -142,8 +142,9 @@ class FileWatcher(FileSystemEventHandler):
         return self._ready.wait(timeout)
 
     def remember(self, path: str | os.PathLike[str], text: str) -> None:
-        """Take `text` as what the file holds, so that the editor's own save is not told as a
-        change.
+        """Take `text` as what the file holds.
+
+        So the editor's own save is not told as a change.
         """
         self._texts.put(self._real(Path(os.path.abspath(path))), text)
 
