@@ -64,8 +64,7 @@ class TextBuffer:
     ) -> Edit:
         """Replace what lies between two positions and return the edit that was made.
 
-        Positions are clamped as LSP says. An end before its start is taken as the start's mate, as
-        if they had been swapped.
+        Positions are clamped as LSP says. An end that lies before the start is swapped with it.
         """
         first_line, first_index = self._locate(start)
         last_line, last_index = self._locate(end)
