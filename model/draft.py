@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from diffing.edits import Edit
+from model.draft_imports import missing_imports, unused_imports
 from model.draft_rewrites import Rewrite, rewrites_of
 from model.draft_rules import half_done, identical_lines, repeat_rewrites, repeated_insertions
 from model.draft_structure import (
@@ -78,6 +79,8 @@ def _proposals(view: View) -> Iterator[Proposal]:
     yield from repeat_rewrites(view, rewrites)
     yield from repeated_insertions(view)
     yield from pass_through(view)
+    yield from unused_imports(view)
+    yield from missing_imports(view)
     yield from moved_lines(view)
     yield from uses_of_removed(view)
     yield from missing_parameter(view)
@@ -103,6 +106,17 @@ def _undoes(view: View, proposal: Proposal) -> bool:
     return False
 
 
+def _common_prefix(left: str, right: str) -> int:
+    low, high = 0, min(len(left), len(right))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if left[low:middle] == right[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
 def _edit(view: View, starts: list[int], proposal: Proposal) -> Edit | None:
     """The proposal as offsets, common head and tail trimmed; None when nothing changes."""
     count = len(view.lines)
@@ -124,15 +138,9 @@ def _edit(view: View, starts: list[int], proposal: Proposal) -> Edit | None:
         start, end = starts[proposal.first], starts[proposal.last]
         new_text = "".join(line + "\n" for line in proposal.new)
     old_text = text[start:end]
-    head = 0
-    while head < min(len(old_text), len(new_text)) and old_text[head] == new_text[head]:
-        head += 1
-    tail = 0
-    while (
-        tail < min(len(old_text), len(new_text)) - head
-        and old_text[-1 - tail] == new_text[-1 - tail]
-    ):
-        tail += 1
+    head = _common_prefix(old_text, new_text)
+    room = min(len(old_text), len(new_text)) - head
+    tail = _common_prefix(old_text[::-1][:room], new_text[::-1][:room])
     if head == len(old_text) == len(new_text):
         return None
     return Edit(start + head, end - tail, new_text[head : len(new_text) - tail])

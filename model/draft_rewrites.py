@@ -45,36 +45,47 @@ def is_weak(text: str) -> bool:
     )
 
 
-def literal_pattern(old: str) -> re.Pattern[str]:
-    """Matches `old` where it stands as whole words."""
-    head = r"(?<!\w)" if re.match(r"\w", old) else ""
-    tail = r"(?!\w)" if re.search(r"\w\Z", old) else ""
-    return re.compile(head + re.escape(old) + tail)
+def replace_whole(line: str, old: str, new: str) -> str:
+    """`old` replaced by `new` wherever it stands as whole words and is not yet part of `new`."""
+    first_word, last_word = _is_word(old[0]), _is_word(old[-1])
+    inset = new.find(old)
+    out: list[str] = []
+    done = at = 0
+    while (at := line.find(old, at)) >= 0:
+        end = at + len(old)
+        inside = (first_word and at > 0 and _is_word(line[at - 1])) or (
+            last_word and end < len(line) and _is_word(line[end])
+        )
+        if inside or (inset >= 0 and at >= inset and line.startswith(new, at - inset)):
+            at += 1
+            continue
+        out += [line[done:at], new]
+        done = at = end
+    return "".join(out) + line[done:]
+
+
+def _is_word(char: str) -> bool:
+    return char == "_" or char.isalnum()
 
 
 def _literal(rule: str, old: str, new: str, recency: int) -> Rewrite:
-    pattern = literal_pattern(old)
-    inset = new.find(old)
-
-    def replace(match: re.Match[str]) -> str:
-        if inset >= 0:
-            start = match.start() - inset
-            if start >= 0 and match.string.startswith(new, start):
-                return match.group()
-        return new
-
-    return Rewrite(rule, (old, new), recency, old.lower(), lambda line: pattern.sub(replace, line))
+    return Rewrite(
+        rule, (old, new), recency, old.lower(), lambda line: replace_whole(line, old, new)
+    )
 
 
-def _anchors(old: list[str], new: list[str], op: tuple[int, int, int, int]) -> Iterator[Link]:
-    """The replaced text alone if it is specific, then with neighbours on either and both sides.
+def _anchors(
+    old: list[str], new: list[str], op: tuple[int, int, int, int]
+) -> Iterator[tuple[str, str, str]]:
+    """(rule, old, new): the replaced text alone if it is specific, then with neighbours on either
+    and both sides.
 
     A side grows until the whole holds a word, by three tokens at most.
     """
     i1, i2, j1, j2 = op
     bare = "".join(old[i1:i2])
     if bare.strip() and not is_weak(bare):
-        yield bare, "".join(new[j1:j2])
+        yield "substitution", bare, "".join(new[j1:j2])
 
     def grown(left: int, right: int, *, leftwards: bool) -> int:
         for _ in range(4):
@@ -88,32 +99,34 @@ def _anchors(old: list[str], new: list[str], op: tuple[int, int, int, int]) -> I
         return left if leftwards else right
 
     left, right = grown(i1, i2, leftwards=True), grown(i1, i2, leftwards=False)
-    spans = [(left, i2), (i1, right), (left, right)]
+    spans = [("left", left, i2), ("right", i1, right), ("both", left, right)]
     if is_weak("".join(old[left:i2])):
         far = grown(left, i2, leftwards=True)
-        spans += [(far, i2), (far, right)]
-    for a, b in spans:
+        spans += [("left", far, i2), ("both", far, right)]
+    sort = "insert" if i1 == i2 else "delete" if j1 == j2 else "replace"
+    for side, a, b in spans:
         before = "".join(old[a:b])
         after = "".join(old[a:i1]) + "".join(new[j1:j2]) + "".join(old[i2:b])
         if (a, b) != (i1, i2) and re.search(r"\w", before):
-            yield before, after
+            yield f"{sort}-{side}", before, after
 
 
-def substitutions_of(old: str, new: str) -> list[Link]:
-    """Literal replacements that lead from one line to the other, most specific span first; no
-    duplicates.
+def substitutions_of(old: str, new: str) -> list[tuple[str, Link]]:
+    """Literal replacements that lead from one line to the other with their rules, the most specific
+    first; no duplicates.
     """
     a, b = TOKEN.findall(old.strip()), TOKEN.findall(new.strip())
     ops = token_ops(a, b)
     if not ops or len(ops) > 6:
         return []
-    links: list[Link] = []
+    links: dict[Link, str] = {}
     i1, i2, j1, j2 = ops[0][0], ops[-1][1], ops[0][2], ops[-1][3]
     if len(ops) > 1 and i2 - i1 <= 16:
-        links.append(("".join(a[i1:i2]), "".join(b[j1:j2])))
+        links["".join(a[i1:i2]), "".join(b[j1:j2])] = "span"
     for op in ops:
-        links.extend(_anchors(a, b, op))
-    return [link for link in dict.fromkeys(links) if link[0] != link[1] and link[0].strip()]
+        for rule, before, after in _anchors(a, b, op):
+            links.setdefault((before, after), rule)
+    return [(rule, link) for link, rule in links.items() if link[0] != link[1] and link[0].strip()]
 
 
 def name_changes(old: str, new: str) -> list[Link]:
@@ -180,7 +193,7 @@ def rewrites_of(change: Change) -> list[Rewrite]:
             parts = [_literal("joint", a, b, recency) for a, b in names]
             found.append(_sequence(parts, "joint", names[0]))
         links = substitutions_of(old, new)
-        found.extend(_literal("substitution", a, b, recency) for a, b in links)
+        found.extend(_literal(rule, *link, recency) for rule, link in links)
         found.extend(_templated(template, recency) for template in templates(old, new))
         for link in names:
             change_of_names = renaming(*link)

@@ -15,6 +15,33 @@ from model.draft_view import Proposal, View, reindent
 
 _MAX_PLACES = 8
 
+# Rewrites in the order in which one is preferred for a line, and those that may be combined.
+TRUST = {
+    rule: rank
+    for rank, rule in enumerate(
+        [
+            "migrate-format",
+            "migrate-typing",
+            "migrate-quotes",
+            "joint",
+            "template",
+            "substitution",
+            "variant",
+            "analogy",
+            "subword",
+            "analogy-lossy",
+        ]
+    )
+}
+COMPOSABLE = {
+    "migrate-format",
+    "migrate-typing",
+    "migrate-quotes",
+    "template",
+    "substitution",
+    "span",
+}
+
 
 def _runs(hits: dict[int, str]) -> list[tuple[int, int]]:
     """Maximal runs of consecutive line numbers as (first, past the last)."""
@@ -31,6 +58,7 @@ def repeat_rewrites(view: View, rewrites: list[Rewrite]) -> Iterator[Proposal]:
     """Lines on which a rewrite of the user's applies: as whole runs, and the nearest lines
     alone.
     """
+    found: dict[int, list[tuple[Rewrite, str]]] = {}
     for rewrite in rewrites:
         hits: dict[int, str] = {}
         for number, lowered in enumerate(view.lower, view.low):
@@ -48,6 +76,41 @@ def repeat_rewrites(view: View, rewrites: list[Rewrite]) -> Iterator[Proposal]:
             if last - first > 1:
                 for number in range(first, min(last, first + 4)):
                     yield Proposal(number, number + 1, (hits[number],), *common)
+            for number in range(first, last):
+                found.setdefault(number, []).append((rewrite, hits[number]))
+    yield from _together(view, found)
+
+
+def _together(view: View, found: dict[int, list[tuple[Rewrite, str]]]) -> Iterator[Proposal]:
+    """Runs of lines that need different rewrites, and lines that need more than one."""
+    best: dict[int, str] = {}
+    mixed: set[int] = set()
+    for number, hits in found.items():
+        ranked = sorted(hits, key=lambda hit: TRUST.get(hit[0].rule, len(TRUST)))
+        line = ranked[0][1]
+        for rewrite, _ in ranked[1:]:
+            if rewrite.rule in COMPOSABLE:
+                again = rewrite.apply(line)
+                if again and again != line and again != view.lines[number]:
+                    line = again
+                    mixed.add(number)
+        best[number] = line
+    runs = sorted(_runs(best), key=lambda run: view.reach(run[0]))
+    for first, last in runs[:_MAX_PLACES]:
+        rewrite = found[first][0][0]
+        new = tuple(best[number] for number in range(first, last))
+        yield Proposal(first, last, new, "together", rewrite.link, rewrite.recency, len(runs))
+        for number in range(first, last):
+            if number in mixed and last - first > 1:
+                yield Proposal(
+                    number,
+                    number + 1,
+                    (best[number],),
+                    "together",
+                    rewrite.link,
+                    rewrite.recency,
+                    len(runs),
+                )
 
 
 def half_done(view: View, rewrites: list[Rewrite]) -> Iterator[Proposal]:

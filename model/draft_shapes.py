@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 
 from model.draft_history import token_ops
@@ -188,9 +189,16 @@ def _call_templates(
     return [Template((head, ")"), (head, 0, "".join(b[j1:j2]) + ")"))]
 
 
-def shape(line: str) -> list[tuple[str, str]]:
+@lru_cache(maxsize=8192)
+def shape(line: str) -> tuple[tuple[str, str], ...]:
     """(space before, token) of a line; strings are single tokens."""
-    return [(match["space"], match["token"]) for match in _SHAPE.finditer(line)]
+    return tuple((match[1], match[2]) for match in _SHAPE.finditer(line))
+
+
+@lru_cache(maxsize=8192)
+def kinds(line: str) -> tuple[str, ...]:
+    """The classes of a line's tokens; equal for lines of the same shape."""
+    return tuple(kind(token) for _, token in shape(line))
 
 
 def kind(token: str) -> str:
@@ -256,12 +264,13 @@ def analogy(old: str, new: str, *, lossy: bool = False) -> tuple[str, LineRewrit
     if not any(re.match(r"\w", token) or token in "=([{" for token in kept):
         return None
     plain = old.strip()
+    marks = kinds(plain)
 
     def apply(line: str) -> str | None:
         body = line.strip()
-        theirs = shape(body)
-        if len(theirs) != len(a) or body == plain:
+        if kinds(body) != marks or body == plain:
             return None
+        theirs = shape(body)
         tokens = [token for _, token in theirs]
         names = name_map(old_tokens, tokens)
         if not names:
@@ -278,6 +287,5 @@ def analogy(old: str, new: str, *, lossy: bool = False) -> tuple[str, LineRewrit
             return None
         return line[: len(line) - len(line.lstrip())] + result
 
-    marks = [kind(token) for token in old_tokens]
     needle = max((mark for mark in marks if mark not in _OPEN_KINDS), key=len, default="")
     return needle.lower(), apply

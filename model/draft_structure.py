@@ -88,8 +88,6 @@ def pass_through(view: View) -> Iterator[Proposal]:
             link = (sibling, item)
             places: list[tuple[int, int, str, str]] = []
             needle = sibling.lower()
-            arg = re.compile(rf"(?<![\w.]){re.escape(sibling)}=[\w.]*{re.escape(sibling)}(?!\w)")
-            bare = re.compile(rf"(?<=[(, \[])([\"']?){re.escape(sibling)}\1(?=[,)\]])")
             for number, lowered in enumerate(view.lower, view.low):
                 if needle not in lowered or number in change.span:
                     continue
@@ -104,13 +102,13 @@ def pass_through(view: View) -> Iterator[Proposal]:
                         if simple != twin:
                             places.append((number + after, number + after, simple, "twin-line"))
                     continue
-                if re.search(rf"(?<!\w){re.escape(item)}(?!\w)", line):
+                if re.search(rf"(?<!\w){item}(?!\w)", line):
                     continue
-                match = arg.search(line)
+                match = re.search(rf"(?<![\w.]){sibling}=[\w.]*{sibling}(?!\w)", line)
                 if match:
                     new = f"{match.group()}, {item}={item}"
                 else:
-                    match = bare.search(line)
+                    match = re.search(rf"(?<=[(, \[])([\"']?){sibling}\1(?=[,)\]])", line)
                     if not match:
                         continue
                     quote = match[1]
@@ -187,10 +185,6 @@ def uses_of_removed(view: View) -> Iterator[Proposal]:
             if not 0 < count <= 8:
                 continue
             link = (name, "")
-            whole = re.compile(
-                rf"(,\s*)?[\"']?(?<![\w.]){re.escape(name)}(?:\s*=\s*[\w.]*{re.escape(name)})?"
-                rf"(?:\s*=\s*(?:None|True|False|\d+))?(?!\w)[\"']?(?=\s*[,)\]])(\s*,\s*)?"
-            )
             for number, lowered in enumerate(view.lower, view.low):
                 if name.lower() not in lowered or number in change.span:
                     continue
@@ -201,7 +195,11 @@ def uses_of_removed(view: View) -> Iterator[Proposal]:
                         number, number + 1, (), "delete-use", link, change.recency, count
                     )
                     continue
-                match = whole.search(line)
+                match = re.search(
+                    rf"(,\s*)?[\"']?(?<![\w.]){name}(?:\s*=\s*[\w.]*{name})?"
+                    rf"(?:\s*=\s*(?:None|True|False|\d+))?(?!\w)[\"']?(?=\s*[,)\]])(\s*,\s*)?",
+                    line,
+                )
                 if match and (match[1] or match[2]):
                     joint = match[1] if match[1] and match[2] else ""
                     new = line[: match.start()] + joint + line[match.end() :]

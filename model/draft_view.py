@@ -11,10 +11,12 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from model.draft_history import Change, recent_changes
+from model.imports import Import, read_imports
 from model.protocol import Request
 
 REACH = 400
 WHOLE_FILE = 2500
+IMPORT_LINES = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +99,11 @@ class View:
         for word in re.findall(r"[^\W\d]\w*", "\n".join(self.lines[self.low : self.high])):
             counts[word] = counts.get(word, 0) + 1
         return counts
+
+    @cached_property
+    def statements(self) -> list[Import]:
+        """Import statements of the file's first lines."""
+        return read_imports(self.lines[:IMPORT_LINES])
 
     def distance(self, line: int) -> int:
         """Signed lines from the cursor; positive below."""
