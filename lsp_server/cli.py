@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import gc
 import logging
 import os
 import sys
@@ -75,9 +76,12 @@ def _lsp_arguments(parser: Parser) -> None:
 
 def _lsp(options: argparse.Namespace) -> int:
     set_up_logging(options.log_file)
+    gc.disable()  # the protocol's types are many thousand objects, and none of them is garbage
     from lsp_server.server import create_server
     from lsp_server.transport import serve_stdio, serve_tcp
 
+    gc.freeze()
+    gc.enable()
     server = create_server(options.name)
     if options.tcp:
         leave(serve_tcp(server, options.host, options.port))

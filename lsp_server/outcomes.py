@@ -7,6 +7,7 @@ made of an outcome.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from lsp_server.suggestions import SuggestionBook
 
@@ -31,16 +32,27 @@ _ALIASES = {
 
 def commands(book: SuggestionBook) -> dict[str, Callable[..., None]]:
     """Each command's name and what it does; all take the suggestion's id, `partlyAccept` also the
-    accepted length in UTF-16 units."""
+    accepted length in UTF-16 units. Whatever else comes is passed over."""
 
-    def partly(suggestion_id: object = "", length: object = None) -> None:
-        book.accept_partly(str(suggestion_id), length if isinstance(length, int) else None)
+    def with_id(report: Callable[[str], None]) -> Callable[..., None]:
+        def command(*arguments: Any) -> None:
+            report(_id(arguments))
+
+        return command
+
+    def partly(*arguments: Any) -> None:
+        length = arguments[1] if len(arguments) > 1 else None
+        book.accept_partly(_id(arguments), length if isinstance(length, int) else None)
 
     plain: dict[str, Callable[..., None]] = {
-        ACCEPT: lambda i="", *rest: book.accept(str(i)),
-        REJECT: lambda i="", *rest: book.reject(str(i)),
-        IGNORE: lambda i="", *rest: book.ignore(str(i)),
-        SHOWN: lambda i="", *rest: book.shown(str(i)),
+        ACCEPT: with_id(book.accept),
+        REJECT: with_id(book.reject),
+        IGNORE: with_id(book.ignore),
+        SHOWN: with_id(book.shown),
         PARTLY_ACCEPT: partly,
     }
     return plain | {alias: plain[name] for alias, name in _ALIASES.items()}
+
+
+def _id(arguments: tuple[Any, ...]) -> str:
+    return arguments[0] if arguments and isinstance(arguments[0], str) else ""

@@ -195,6 +195,7 @@ class Pipeline:
             ghost = _ghost(moment, edits, document)
             if ghost is None:
                 return self._silent("not-at-cursor")
+            self._drop_elsewhere(question.uri, document, moment)
         if session.suggestions.was_rejected(question.uri, edits):
             return self._silent("already-rejected")
         suggestion = session.suggestions.offer(
@@ -209,6 +210,12 @@ class Pipeline:
                 return self._silent("current-preferred")
         session.status.spoke("model")
         return Answer(suggestion, document, ghost)
+
+    def _drop_elsewhere(self, uri: str, document: Document, moment: _Moment) -> None:
+        """Ghost text that the cursor has left is over, however good it was."""
+        live = self._session.suggestions.live(uri, "fim")
+        if live is not None and _ghost(moment, live.edits, document) is None:
+            self._session.suggestions.ignore(live.id)
 
     def _note_change(self, change: Change) -> None:
         if change.uri in self._since:

@@ -124,6 +124,7 @@ def _register_documents(server: RedraftServer) -> None:
     @server.feature(lsp.TEXT_DOCUMENT_DID_OPEN)
     def did_open(ls: RedraftServer, params: lsp.DidOpenTextDocumentParams) -> None:
         ls.session.opened(params.text_document)
+        ls.watching.remember(params.text_document.uri, params.text_document.text)
 
     @server.feature(lsp.TEXT_DOCUMENT_DID_CHANGE)
     def did_change(ls: RedraftServer, params: lsp.DidChangeTextDocumentParams) -> None:

@@ -133,12 +133,30 @@ async def _tcp(server: RedraftServer, host: str, port: int) -> int:
     return code
 
 
+class _InOrder:
+    """Lets each message's handler begin before the next message is looked at.
+
+    A stream whose buffer is full never suspends its reader; a request's handler would then start
+    only after later changes of the document had been applied.
+    """
+
+    def __init__(self, reader: asyncio.StreamReader) -> None:
+        self._reader = reader
+
+    async def readline(self) -> bytes:
+        await asyncio.sleep(0)
+        return await self._reader.readline()
+
+    async def readexactly(self, n: int) -> bytes:
+        return await self._reader.readexactly(n)
+
+
 async def _session(server: RedraftServer, reader: asyncio.StreamReader) -> int:
     """Handle messages until `leave` is called or the input ends."""
     messages = asyncio.ensure_future(
         run_async(
             stop_event=threading.Event(),
-            reader=reader,
+            reader=_InOrder(reader),
             protocol=server.protocol,
             logger=logger,
             error_handler=server.report_server_error,

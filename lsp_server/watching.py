@@ -75,7 +75,7 @@ class Watching:
                 self._changed(path, before, text)
 
     def remember(self, uri: str, text: str) -> None:
-        """What the editor has just written, or closed: not a change by another program."""
+        """What the editor has just read or written: not a change by another program."""
         path = file_path(uri)
         session = self._server.session
         if path is None or not path.is_absolute() or session.workspace.policy.verdict(path):

@@ -117,11 +117,16 @@ def _applies(rule: Mapping[str, Any], request: Request) -> bool:
     before = request.text[: request.cursor]
     return (
         when.get("contains", "") in before
-        and ("regex" not in when or re.search(when["regex"], before) is not None)
+        and ("regex" not in when or re.search(_at_cursor(when["regex"]), before) is not None)
         and when.get("text", "") in request.text
         and when.get("history", "") in "\n".join(request.history)
         and fnmatch(request.path, when.get("path", "*"))
     )
+
+
+def _at_cursor(pattern: str) -> str:
+    r"""A final `$` means the cursor, and not also the place before a last `\n`."""
+    return re.sub(r"(?<!\\)\$\Z", r"\\Z", pattern)
 
 
 def _work(rule: Mapping[str, Any], stop: Stop) -> bool:
