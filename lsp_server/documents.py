@@ -7,6 +7,7 @@ suggestions or policy; whoever needs them listens.
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from diffing.positions import Encoding, Position
 
 _REMEMBERED_TEXTS = 64
 _PROBED_CHARS = 8192
+_ODD = re.compile("[\ufffd\x00-\x08\x0e-\x1a\x1c-\x1f]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,5 +167,4 @@ class DocumentStore:
 def _looks_binary(text: str) -> bool:
     """Whether many characters are such as no text has: what a client makes of a binary file."""
     probe = text[:_PROBED_CHARS]
-    odd = sum(c == "\ufffd" or (c < " " and c not in "\t\n\r\f\v\x1b") for c in probe)
-    return odd * 10 > len(probe)
+    return len(_ODD.findall(probe)) * 10 > len(probe)

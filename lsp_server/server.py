@@ -111,6 +111,7 @@ def _register_lifecycle(server: RedraftServer) -> None:
     @server.feature(lsp.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS)
     def did_change_folders(ls: RedraftServer, params: lsp.DidChangeWorkspaceFoldersParams) -> None:
         ls.session.workspace.change_folders(params.event)
+        ls.session.policy_changed()
         ls.background(ls.watching.start())
 
     @server.feature(lsp.WORKSPACE_DID_CHANGE_WATCHED_FILES)

@@ -44,6 +44,7 @@ class Session:
         self._initial_settings = Settings()
         self._git_diffs: list[tuple[str, str]] = []
         self._looked_at: list[str] = []
+        self._verdicts: dict[str, str | None] = {}
 
     def initialize(self, params: lsp.InitializeParams) -> list[str]:
         """Take over folders and options; returns what is wrong with the options."""
@@ -67,6 +68,7 @@ class Session:
     def policy_changed(self) -> None:
         """Forget what may no longer be known."""
         self.workspace.policy.refresh()
+        self._verdicts.clear()
         for name in self.history.recent_paths():
             path = self.workspace.resolve(name)
             if path is not None and self.workspace.policy.verdict(path, opened=True):
@@ -74,7 +76,10 @@ class Session:
 
     def verdict(self, document: Document) -> str | None:
         """Why a document may not be read, or None."""
-        return self.workspace.policy.verdict(document.uri, opened=True)
+        if document.uri not in self._verdicts:
+            verdict = self.workspace.policy.verdict(document.uri, opened=True)
+            self._verdicts[document.uri] = verdict
+        return self._verdicts[document.uri]
 
     def opened(self, item: lsp.TextDocumentItem) -> None:
         self.documents.open(item)
@@ -110,6 +115,7 @@ class Session:
     def closed(self, uri: str) -> None:
         self.documents.close(uri)
         self.suggestions.document_closed(uri)
+        self._verdicts.pop(uri, None)
         if uri in self._looked_at:
             self._looked_at.remove(uri)
 

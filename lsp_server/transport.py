@@ -207,7 +207,7 @@ def _leave_on_signals(server: RedraftServer, loop: asyncio.AbstractEventLoop) ->
 async def _watch_parent(server: RedraftServer) -> None:
     """Leave when the client's process is gone although the pipe stays open."""
     while server.process_id is None:
-        await asyncio.sleep(_PARENT_POLL_S)
+        await asyncio.sleep(_PARENT_POLL_S / 10)
     if not _alive(server.process_id):  # another machine's or container's number
         return
     while _alive(server.process_id):
