@@ -140,6 +140,10 @@ class PrefixCache:
         best.used = self._clock
         return best
 
+    def shared(self, tokens: Sequence[int]) -> int:
+        """How many tokens of `tokens` a slot already holds."""
+        return max((slot.common(tokens) for slot in self._slots), default=0)
+
     def clear(self) -> None:
         """Free every slot."""
         self._slots.clear()

@@ -1,0 +1,102 @@
+"""A loaded model: trunk, denoiser, tokenizer, cache and decoder of one checkpoint folder.
+
+Responsible for loading them together on a device and for choosing how to compute there. Knows nothing of requests.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import torch
+
+from model.cache import PrefixCache
+from model.config import ModelConfig, ModelError
+from model.denoise import Decoder, Decoding
+from model.denoiser import Denoiser
+from model.tokenizer import Tokenizer
+from model.transformer import Compute, Transformer
+from model.weights import Checkpoint
+
+EMBEDDED = Path(__file__).parent / "embedded"
+CONTROL_IDS = 17
+
+
+@dataclass(slots=True)
+class Bundle:
+    """Everything that one checkpoint brings; used by one request at a time."""
+
+    folder: Path
+    config: ModelConfig
+    tokenizer: Tokenizer
+    trunk: Transformer
+    denoiser: Denoiser | None
+    prefixes: PrefixCache
+    decoder: Decoder
+
+    @property
+    def device(self) -> str:
+        return str(self.trunk.device)
+
+    @classmethod
+    def load(
+        cls,
+        folder: Path = EMBEDDED,
+        *,
+        device: str = "auto",
+        compute: Compute | Literal["auto"] = "auto",
+        threads: int | None = None,
+        decoding: Decoding | Literal["auto"] = "auto",
+        max_tokens: int = 4096,
+    ) -> Bundle:
+        """Load a checkpoint folder; raises `ModelError` with a reason a user can act on."""
+        if threads is not None:
+            torch.set_num_threads(threads)
+        config = ModelConfig.load(folder)
+        where = pick_device(device)
+        how: Compute = pick_compute(where) if compute == "auto" else compute
+        control = control_ids(config)
+        tokenizer = Tokenizer(folder / "tokenizer.json", control)
+        if tokenizer.size > config.vocab_size:
+            raise ModelError(f"the tokenizer of {folder} has more tokens than its model")
+        with torch.inference_mode():
+            trunk = Transformer.load(Checkpoint(folder), config, how, where)
+            denoiser = Denoiser.load(trunk, folder, how)
+        dtype = torch.bfloat16 if where.type == "cuda" else torch.float32
+        limit = min(max_tokens, config.max_positions)
+        prefixes = PrefixCache(config, max_tokens=limit, device=where, dtype=dtype)
+        mode: Decoding = "refine" if decoding == "auto" else decoding
+        return cls(
+            folder, config, tokenizer, trunk, denoiser, prefixes, Decoder(trunk, tokenizer, denoiser, mode)
+        )
+
+
+def control_ids(config: ModelConfig) -> Iterable[int]:
+    """Ids that never appear in text."""
+    return sorted({*config.special.values(), *(range(CONTROL_IDS) if config.special else ())})
+
+
+def pick_device(device: str) -> torch.device:
+    """`auto` is the first CUDA device where there is one, else the CPU."""
+    if device == "auto":
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        chosen = torch.device(device)
+    except RuntimeError as error:
+        raise ModelError(f"unknown device {device!r}") from error
+    if chosen.type == "cuda" and not torch.cuda.is_available():
+        raise ModelError(f"device {device!r} is not available: torch sees no CUDA device")
+    return chosen
+
+
+def pick_compute(device: torch.device) -> Compute:
+    """bfloat16 where the processor multiplies it in tiles or the device is a GPU, else float32."""
+    if device.type == "cuda":
+        return "bfloat16"
+    tiles = getattr(torch.cpu, "_is_amx_tile_supported", None)
+    if os.environ.get("REDRAFT_COMPUTE") in ("float32", "bfloat16", "int8"):
+        return os.environ["REDRAFT_COMPUTE"]  # type: ignore[return-value]
+    return "bfloat16" if tiles is not None and tiles() else "float32"

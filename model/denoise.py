@@ -1,0 +1,257 @@
+"""What goes there: a canvas, refined until every token in it is decided.
+
+Responsible for the decoding loop. A canvas starts from a draft (tokens found earlier in the context, or masks) and is
+refined by one of two means behind one interface:
+
+* causal refinement: one causal pass keeps what agrees with the model and corrects the first token that does not;
+* block denoising: the block denoiser fills masked rows in parallel, the surest first, and the causal pass that commits
+  the block verifies it.
+
+Either way the committed text is what greedy decoding of the trunk alone would have given (`accept=1`), so a draft costs
+time at worst. Knows nothing of text beyond the bytes of tokens, nor where in a file the canvas lies.
+
+Committing rows under a bound on their joint entropy follows Ben-Hamu et al. 2025 (arXiv 2505.24857); keeping the
+agreeing prefix of a draft is greedy speculative decoding, Leviathan et al. 2023 (arXiv 2211.17192).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from model.cache import Slot
+from model.denoiser import Denoiser
+from model.protocol import Stop
+from model.tokenizer import Tokenizer
+from model.transformer import Transformer
+
+Decoding = Literal["causal", "refine", "block"]
+
+PREFILL_CHUNK = 256
+NGRAM_SIZES = (4, 3, 2)
+NGRAM_DRAFT = 10
+
+
+@dataclass(slots=True)
+class Generation:
+    """Decided tokens with their log-probabilities, and what it took.
+
+    `bytes` begins with the bytes that were required; `ended` is set when the model or `done` ended the text, unset
+    when a limit or the deadline did.
+    """
+
+    tokens: list[int] = field(default_factory=list)
+    log_probs: list[float] = field(default_factory=list)
+    entropies: list[float] = field(default_factory=list)
+    bytes: bytes = b""
+    forwards: int = 0
+    denoising_steps: int = 0
+    drafted: int = 0
+    kept: int = 0
+    ended: bool = False
+
+
+def prefill(trunk: Transformer, slot: Slot, tokens: Sequence[int], stop: Stop) -> tuple[Tensor, int]:
+    """Encode what `slot` does not hold yet of `tokens`; the last hidden state `[1, hidden]` and the passes it took.
+
+    The last token is always run, for its hidden state.
+    """
+    slot.rewind(min(len(slot.tokens), len(tokens) - 1))
+    hidden, passes = None, 0
+    while len(slot.tokens) < len(tokens):
+        stop.check()
+        chunk = tokens[len(slot.tokens) : len(slot.tokens) + PREFILL_CHUNK]
+        hidden = trunk.forward(torch.tensor(chunk, device=trunk.device), slot.cache)
+        slot.append(chunk)
+        passes += 1
+    assert hidden is not None
+    return hidden[-1:], passes
+
+
+def ngram_draft(tokens: Sequence[int], limit: int) -> list[int]:
+    """The tokens that followed the latest earlier occurrence of the longest suffix n-gram of `tokens`."""
+    for size in NGRAM_SIZES:
+        if len(tokens) <= size:
+            continue
+        suffix = list(tokens[-size:])
+        for start in range(len(tokens) - size - 1, -1, -1):
+            if tokens[start] == suffix[0] and list(tokens[start : start + size]) == suffix:
+                return list(tokens[start + size : start + size + limit])
+    return []
+
+
+def entropy(logits: Tensor) -> tuple[Tensor, Tensor]:
+    """Entropy `[n]` in nats and log-probabilities `[n, vocab]`."""
+    log_probs = logits.log_softmax(-1)
+    return -(log_probs.exp() * log_probs).sum(-1), log_probs
+
+
+def rows_within_bound(entropies: Tensor, bound: float) -> Tensor:
+    """Indices of the surest rows whose joint entropy bound holds: sum minus largest <= `bound`; at least one."""
+    ordered, index = entropies.sort()
+    excess = ordered.cumsum(0) - ordered
+    count = max(1, int((excess <= bound).sum()))
+    return index[:count]
+
+
+def denoise_block(
+    denoiser: Denoiser,
+    slot: Slot,
+    anchor: int,
+    context: Tensor,
+    *,
+    steps: int,
+    bound: float,
+    stop: Stop,
+) -> tuple[list[int], int]:
+    """Fill the block behind `anchor`; the tokens after the anchor and the denoising steps taken.
+
+    Rows are committed the surest first; the last step commits all that is left.
+    """
+    shape, device = denoiser.shape, denoiser.trunk.device
+    canvas = torch.full((shape.block,), shape.mask_id, device=device)
+    canvas[0] = anchor
+    positions = torch.arange(shape.block, device=device) + slot.cache.length
+    context = context.expand(shape.block, -1)
+    undecided = torch.arange(1, shape.block, device=device)
+    taken = 0
+    while len(undecided):
+        stop.check()
+        taken += 1
+        hidden = denoiser.forward(canvas, context, slot.cache, positions)
+        logits = denoiser.logits(hidden[undecided])
+        if taken >= steps or stop.expired:
+            canvas[undecided] = logits.argmax(-1)
+            break
+        entropies, log_probs = entropy(logits)
+        chosen = rows_within_bound(entropies, bound)
+        canvas[undecided[chosen]] = log_probs[chosen].argmax(-1)
+        keep = torch.ones(len(undecided), dtype=torch.bool, device=device)
+        keep[chosen] = False
+        undecided = undecided[keep]
+    return canvas[1:].tolist(), taken
+
+
+class Decoder:
+    """The decoding loop over one trunk; one request at a time."""
+
+    def __init__(
+        self,
+        trunk: Transformer,
+        tokenizer: Tokenizer,
+        denoiser: Denoiser | None = None,
+        decoding: Decoding = "refine",
+        *,
+        steps: int = 1,
+        bound: float = 0.1,
+        accept: float = 1.0,
+    ) -> None:
+        self.trunk, self.tokenizer, self.denoiser = trunk, tokenizer, denoiser
+        self.decoding: Decoding = "refine" if decoding == "block" and denoiser is None else decoding
+        self.steps, self.bound, self.accept = steps, bound, accept
+
+    def generate(
+        self,
+        slot: Slot,
+        context: Sequence[int],
+        *,
+        required: bytes = b"",
+        max_tokens: int = 64,
+        done: Callable[[bytes], bool] = lambda _: False,
+        reference: Sequence[int] = (),
+        stop: Stop | None = None,
+    ) -> Generation:
+        """Continue `context` (at least one token) until `done(bytes)`, a control token, a limit or the deadline.
+
+        `required` are bytes the continuation must begin with. `reference` are tokens from elsewhere that drafts may
+        be copied from. Raises `Cancelled` when the request was withdrawn.
+        """
+        stop = stop or Stop()
+        out = Generation()
+        hidden, out.forwards = prefill(self.trunk, slot, context, stop)
+        logits = self.trunk.head(hidden)[0]
+        sequence = [*reference, *context]
+        while len(out.tokens) < max_tokens and not stop.expired:
+            pending = required[len(out.bytes) :]
+            first = self._choose(logits, pending)
+            if first in self.tokenizer.control_ids:
+                out.ended = True
+                break
+            sequence.append(first)
+            draft = [] if pending else self._draft(slot, sequence, first, hidden, out, stop)
+            draft = draft[: max_tokens - len(out.tokens) - 1]
+            hidden, rows = self._commit(slot, [first, *draft], out, stop)
+            accepted = self._verify(rows, draft)
+            slot.rewind(len(slot.tokens) - len(draft) + accepted)
+            out.drafted += len(draft)
+            out.kept += accepted
+            sequence.extend(draft[:accepted])
+            ended = self._record(out, [logits, *rows[:accepted]], [first, *draft[:accepted]], done)
+            if ended:
+                break
+            hidden, logits = hidden[accepted : accepted + 1], rows[accepted]
+        return out
+
+    def _choose(self, logits: Tensor, pending: bytes) -> int:
+        """The likeliest token, among those that agree with the pending bytes if there are any."""
+        if not pending:
+            return int(logits.argmax())
+        allowed = self.tokenizer.continuations(pending)
+        if not allowed:
+            return int(logits.argmax())
+        return allowed[int(logits[torch.tensor(allowed, device=logits.device)].argmax())]
+
+    def _draft(
+        self, slot: Slot, sequence: list[int], anchor: int, hidden: Tensor, out: Generation, stop: Stop
+    ) -> list[int]:
+        if self.decoding == "causal":
+            return []
+        found = ngram_draft(sequence, NGRAM_DRAFT)
+        if found or self.decoding == "refine" or self.denoiser is None:
+            return found
+        block, steps = denoise_block(
+            self.denoiser, slot, anchor, hidden, steps=self.steps, bound=self.bound, stop=stop
+        )
+        out.denoising_steps += steps
+        return block
+
+    def _commit(
+        self, slot: Slot, canvas: list[int], out: Generation, stop: Stop
+    ) -> tuple[Tensor, Tensor]:
+        """One causal pass over the canvas: hidden states and logits of its rows; the slot keeps all of it."""
+        stop.check()
+        hidden = self.trunk.forward(torch.tensor(canvas, device=self.trunk.device), slot.cache)
+        slot.append(canvas)
+        out.forwards += 1
+        return hidden, self.trunk.head(hidden)
+
+    def _verify(self, rows: Tensor, draft: list[int]) -> int:
+        """How many drafted tokens stand: each must be the likeliest, or nearly so if `accept` < 1."""
+        if not draft:
+            return 0
+        wanted = torch.tensor(draft, device=rows.device)
+        best = rows[:-1].amax(-1)
+        chosen = rows[:-1].gather(1, wanted[:, None]).squeeze(1)
+        margin = 0.0 if self.accept >= 1 else -float(torch.tensor(self.accept).log())
+        agree = chosen >= best - margin
+        agree &= ~torch.tensor([t in self.tokenizer.control_ids for t in draft], device=rows.device)
+        return int(agree.long().cumprod(0).sum())
+
+    def _record(
+        self, out: Generation, before: list[Tensor], tokens: list[int], done: Callable[[bytes], bool]
+    ) -> bool:
+        """Append decided tokens one by one, so that `done` ends the text at the first place it can."""
+        entropies, log_probs = entropy(torch.stack(before))
+        for row, token in enumerate(tokens):
+            out.tokens.append(token)
+            out.log_probs.append(float(log_probs[row, token]))
+            out.entropies.append(float(entropies[row]))
+            out.bytes += self.tokenizer.token_bytes(token)
+            if done(out.bytes):
+                out.ended = True
+                return True
+        return False

@@ -1,0 +1,83 @@
+"""Likelihood of alternative continuations of one context, all in one forward pass.
+
+Responsible for scoring branches: token sequences that continue the cached context from given places. Branches that
+share a beginning share rows (a token trie under tree attention), so judging what a draft changes costs little more
+than the draft itself. Knows nothing of edits, text or thresholds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from model.cache import Slot
+from model.transformer import Transformer
+
+HEAD_ROWS = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """`tokens` continue the context's first `start` tokens; `start` is at least 1."""
+
+    start: int
+    tokens: tuple[int, ...]
+
+
+def log_probabilities(trunk: Transformer, slot: Slot, branches: Sequence[Branch]) -> list[Tensor]:
+    """For each branch the log-probability of each of its tokens, `[len(tokens)]` float32.
+
+    One forward pass; the slot's sequence is left as it was. The last shared token is run again as the root of its
+    branches, so that no hidden state of the context need be kept.
+    """
+    nodes: list[int] = []
+    parents: list[int] = []
+    starts: list[int] = []
+    children: dict[tuple[int, int, int], int] = {}
+
+    def node(start: int, parent: int, token: int) -> int:
+        key = (start, parent, token)
+        if key not in children:
+            children[key] = len(nodes)
+            nodes.append(token)
+            parents.append(parent)
+            starts.append(start)
+        return children[key]
+
+    paths: list[list[int]] = []
+    for branch in branches:
+        path = [node(branch.start, -1, slot.tokens[branch.start - 1])]
+        for token in branch.tokens[:-1]:
+            path.append(node(branch.start, path[-1], token))
+        paths.append(path)
+    if not nodes:
+        return []
+
+    past, n = slot.cache.length, len(nodes)
+    depth = [0] * n
+    inside = torch.zeros(n, n, dtype=torch.bool)
+    for i, parent in enumerate(parents):
+        if parent >= 0:
+            inside[i] = inside[parent]
+            depth[i] = depth[parent] + 1
+        inside[i, i] = True
+    roots = torch.tensor(starts) - 1
+    context = torch.arange(past)[None, :] < roots[:, None]
+    device = trunk.device
+    hidden = trunk.forward(
+        torch.tensor(nodes, device=device),
+        slot.cache,
+        positions=(roots + torch.tensor(depth)).to(device),
+        allowed=torch.cat([context, inside], dim=1).to(device),
+    )
+    rows = torch.tensor([i for path in paths for i in path], device=device)
+    targets = torch.tensor([t for branch in branches for t in branch.tokens], device=device)
+    parts = []
+    for block in range(0, len(rows), HEAD_ROWS):
+        chunk = slice(block, block + HEAD_ROWS)
+        logits = trunk.head(hidden[rows[chunk]])
+        parts.append(logits.gather(1, targets[chunk, None]).squeeze(1) - logits.logsumexp(-1))
+    return list(torch.cat(parts).cpu().split([len(branch.tokens) for branch in branches]))

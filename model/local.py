@@ -1,0 +1,219 @@
+"""The local predictor: where, what and whether, on a model in this process.
+
+Responsible for the order of the three questions and for what each request may cost. FIM is the same pipeline with
+"where" fixed to the cursor. Knows nothing of LSP, documents or files.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+import torch
+
+from diffing.edits import Edit, shrink
+from model.bundle import EMBEDDED, Bundle
+from model.complete import complete
+from model.config import ModelError
+from model.context import Context, ContextBuilder
+from model.denoise import Decoding, Generation
+from model.draft import drafts
+from model.gate import Gate
+from model.locate import distribution, judge_drafts
+from model.prompt import PromptWriter
+from model.protocol import Prediction, Request, Stop
+from model.transformer import Compute
+
+CPU_CONTEXT = 1024
+GPU_CONTEXT = 8192
+JUDGED = 12
+JUDGE_HISTORY = 3
+SURE = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One suggestion: who made it (`draft` or `completion`), and the probability that the gate gives it."""
+
+    source: str
+    edits: tuple[Edit, ...]
+    confidence: float
+    features: Mapping[str, float]
+    tokens: int
+
+
+NOTHING = Candidate("", (), 0.0, {}, 0)
+
+
+@dataclass(slots=True)
+class Work:
+    """What a request has cost so far."""
+
+    forwards: int = 0
+    cached: int = 0
+    prompt: int = 0
+    denoising_steps: int = 0
+
+    def add(self, made: Generation) -> None:
+        self.forwards += made.forwards
+        self.denoising_steps += made.denoising_steps
+
+
+class LocalPredictor:
+    """Answers FIM and next-edit requests with one loaded checkpoint; one request at a time."""
+
+    def __init__(self, bundle: Bundle, gate: Gate, context_tokens: int) -> None:
+        self.bundle, self.gate = bundle, gate
+        self.name = bundle.config.name
+        self.writer = PromptWriter(bundle.tokenizer, bundle.config)
+        self.contexts = ContextBuilder(self.writer.count, context_tokens)
+
+    @classmethod
+    def load(
+        cls,
+        path: Path | None = None,
+        *,
+        device: str = "auto",
+        compute: Compute | Literal["auto"] = "auto",
+        threads: int | None = None,
+        decoding: Decoding | Literal["auto"] = "auto",
+        context_tokens: int | None = None,
+    ) -> LocalPredictor:
+        """Load a model folder (the embedded one by default).
+
+        `context_tokens` bounds the prompt; by default 1,024 on a CPU and 8,192 on a GPU, at most 32,768 or the model's
+        own limit. Raises `ModelError` with a reason a user can act on.
+        """
+        folder = path or EMBEDDED
+        bundle = Bundle.load(folder, device=device, compute=compute, threads=threads, decoding=decoding)
+        wanted = context_tokens or (GPU_CONTEXT if bundle.device.startswith("cuda") else CPU_CONTEXT)
+        if wanted < 64:
+            raise ModelError(f"a context of {wanted} tokens is too short; at least 64 are needed")
+        return cls(bundle, Gate.load(folder), min(wanted, 32_768, bundle.prefixes.max_tokens - 1024))
+
+    @property
+    def device(self) -> str:
+        return self.bundle.device
+
+    def threshold(self, mode: str, setting: str) -> float:
+        """The least confidence to show under `eager`, `balanced` or `quiet`."""
+        return self.gate.threshold(mode, setting)
+
+    @torch.inference_mode()
+    def predict(self, request: Request, stop: Stop) -> Prediction:
+        """The best suggestion, however unsure; the caller compares `confidence` with a threshold."""
+        started = time.perf_counter()
+        work = Work()
+        stop.check()
+        found = self.candidates(request, work, stop)
+        best = max(found, key=lambda candidate: candidate.confidence, default=NOTHING)
+        return Prediction(
+            edits=best.edits,
+            confidence=best.confidence,
+            latency_ms=(time.perf_counter() - started) * 1000,
+            forwards=work.forwards,
+            tokens=best.tokens,
+            model=self.name,
+            features={
+                **best.features,
+                "prompt_tokens": float(work.prompt),
+                "cached_tokens": float(work.cached),
+                "denoising_steps": float(work.denoising_steps),
+            },
+        )
+
+    def candidates(
+        self, request: Request, work: Work, stop: Stop, *, exhaustive: bool = False
+    ) -> list[Candidate]:
+        """All suggestions for a request; `exhaustive` asks every source, however sure another is."""
+        if request.mode == "fim":
+            return self._complete(request, work, stop)
+        found = self._judged_drafts(request, work, stop)
+        sure = any(candidate.confidence >= SURE for candidate in found)
+        if mid_typing(request) and not stop.expired and (exhaustive or not sure):
+            found += self._complete(request, work, stop)
+        return found
+
+    def _complete(self, request: Request, work: Work, stop: Stop) -> list[Candidate]:
+        """What goes at the cursor: beginnings of one continuation, the empty one left out."""
+        if not request.text.strip():
+            return []
+        settled = replace(request, history=settled_history(request))
+        prompt = self.writer.fim(request.path, self.contexts.build(settled))
+        self._account(work, prompt.tokens)
+        found, made = complete(
+            self.bundle, prompt.tokens, prompt.required, request, stop, prompt.reference
+        )
+        work.add(made)
+        return [
+            Candidate(
+                "completion",
+                (completion.edit(request.cursor),),
+                self.gate.probability("completion", completion.features()),
+                completion.features(),
+                completion.tokens,
+            )
+            for completion in found
+            if completion.text
+        ][:1]
+
+    def _judged_drafts(self, request: Request, work: Work, stop: Stop) -> list[Candidate]:
+        """Drafts of the next edit, each judged against the present text."""
+        proposals = drafts(request)[:JUDGED]
+        if not proposals:
+            return []
+        context = self._history_only(request)
+        judged, passes = judge_drafts(
+            self.bundle, self.writer, request, context, proposals, self.contexts.budget, stop
+        )
+        work.forwards += passes
+        chances = [self.gate.probability("draft", j.features()) for j in judged]
+        where = distribution((j.place.first, p) for j, p in zip(judged, chances, strict=True))
+        found = []
+        for j, p in zip(judged, chances, strict=True):
+            edit = shrink(request.text, j.draft.edit)
+            if edit is not None:
+                places = {"p_line": where[j.place.first], "p_nowhere": where[None]}
+                found.append(Candidate("draft", (edit,), p, {**j.features(), **places}, j.tokens))
+        return found
+
+    def _history_only(self, request: Request) -> Context:
+        """The recent edits that fit a third of the budget, oldest first."""
+        kept: list[str] = []
+        left = self.contexts.budget // 3
+        for diff in reversed(request.history[-JUDGE_HISTORY:]):
+            left -= self.writer.count(diff)
+            if left < 0 and kept:
+                break
+            kept.append(diff)
+        return Context((), "", tuple(reversed(kept)), "", "", 0, 0, 0, {})
+
+    def _account(self, work: Work, tokens: list[int]) -> None:
+        work.prompt = len(tokens)
+        work.cached = self.bundle.prefixes.shared(tokens)
+
+
+def settled_history(request: Request) -> tuple[str, ...]:
+    """The history without the change under the cursor: it stands in the prefix, and it grows with every key."""
+    if not request.history:
+        return ()
+    line = request.text[request.text.rfind("\n", 0, request.cursor) + 1 : request.cursor].strip()
+    newest = request.history[-1]
+    growing = bool(line) and any(
+        row[:1] == "+" and row[1:].strip().startswith(line) for row in newest.split("\n")
+    )
+    return request.history[:-1] if growing else request.history
+
+
+def mid_typing(request: Request) -> bool:
+    """True when the newest change wrote the text before the cursor and nothing follows on its line."""
+    text, cursor = request.text, request.cursor
+    end = text.find("\n", cursor)
+    rest = text[cursor : len(text) if end < 0 else end]
+    line = text[text.rfind("\n", 0, cursor) + 1 : cursor].strip()
+    if not request.history or not line or rest.strip():
+        return False
+    return any(row[:1] == "+" and row[1:].strip() == line for row in request.history[-1].split("\n"))

@@ -1,0 +1,191 @@
+"""Where is the next edit: drafts are judged by the model, each against the text as it stands.
+
+Responsible for writing the present and the drafted text of each place as branches of one context, and for the
+distribution over lines and "nowhere" that their calibrated probabilities give. A draft's gain is the log-likelihood of
+its lines and the two lines after them, minus that of the present lines and the same two, given the recent edits and the
+lines before. Knows nothing of how drafts are made or what is shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from model.bundle import Bundle
+from model.context import Context
+from model.denoise import prefill
+from model.draft import Draft
+from model.judge import Branch, log_probabilities
+from model.prompt import PromptWriter, present_lines
+from model.protocol import Request, Stop
+
+LINES_BEFORE = 20
+LINES_AFTER = 2
+WINDOW_QUANTUM = 8
+MAX_BRANCH_TOKENS = 192
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The lines `first` to `last` (exclusive) that a draft touches, and what it makes of them."""
+
+    first: int
+    last: int
+    new: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A draft with its gain in nats.
+
+    `drafted` and `present` are the log-likelihoods compared, `tokens` and `worst` the number and the least
+    log-probability of the tokens of the drafted lines.
+    """
+
+    draft: Draft
+    place: Place
+    gain: float
+    drafted: float
+    present: float
+    worst: float
+    tokens: int
+
+    def features(self) -> dict[str, float]:
+        return {
+            **self.draft.features(),
+            "gain": self.gain,
+            "worst": self.worst,
+            "drafted": self.drafted,
+        }
+
+
+def place_of(text: str, draft: Draft) -> Place:
+    """The whole lines that a draft changes."""
+    edit = draft.edit
+    start = text.rfind("\n", 0, edit.start) + 1
+    end = text.find("\n", edit.end)
+    end = len(text) if end < 0 else end
+    new = text[start : edit.start] + edit.new_text + text[edit.end : end]
+    old_lines, new_lines = text[start:end].split("\n"), new.split("\n")
+    first = text.count("\n", 0, start)
+    last = first + len(old_lines)
+    while old_lines and new_lines and old_lines[0] == new_lines[0]:
+        old_lines.pop(0)
+        new_lines.pop(0)
+        first += 1
+    while old_lines and new_lines and old_lines[-1] == new_lines[-1]:
+        old_lines.pop()
+        new_lines.pop()
+        last -= 1
+    return Place(first, last, tuple(new_lines))
+
+
+def lines_after(lines: Sequence[str], last: int) -> int:
+    """End of the next two lines with text after line `last` (exclusive)."""
+    seen = 0
+    while last < len(lines) and seen < LINES_AFTER:
+        seen += bool(lines[last].strip())
+        last += 1
+    return last
+
+
+def judge_drafts(
+    bundle: Bundle,
+    writer: PromptWriter,
+    request: Request,
+    context: Context,
+    drafts: Iterable[Draft],
+    budget: int,
+    stop: Stop,
+) -> tuple[list[Judged], int]:
+    """Judge as many of `drafts`, in order, as one window of `budget` tokens covers; and the forward passes taken."""
+    lines = request.text.split("\n")
+    head = [*writer.preamble(context), *writer.file(request.path, "")[:-1]]
+    placed = [(draft, place_of(request.text, draft)) for draft in drafts]
+    chosen, ids, starts = _excerpts(writer, lines, placed, head, budget)
+    if not chosen:
+        return [], 0
+    slot = bundle.prefixes.acquire(ids)
+    _, passes = prefill(bundle.trunk, slot, ids, stop)
+    branches, changed = [], []
+    for _, place in chosen:
+        begin = _piece_start(lines, place.first)
+        blank = present_lines(lines, begin, place.first)
+        after = present_lines(lines, place.last, lines_after(lines, place.last))
+        for body in (lines[place.first : place.last], place.new):
+            own = blank + "".join("\n" + line for line in body)
+            tokens = writer.encode(own + after) if own + after else []
+            branches.append(Branch(starts[begin], tuple(tokens[:MAX_BRANCH_TOKENS])))
+            changed.append(len(writer.encode(own)) if own else 0)
+    stop.check()
+    scores = log_probabilities(bundle.trunk, slot, [b for b in branches if b.tokens])
+    found = iter(scores)
+    totals = []
+    for branch, own in zip(branches, changed, strict=True):
+        score = next(found) if branch.tokens else None
+        total = float(score.sum()) if score is not None else 0.0
+        worst = float(score[:own].min()) if score is not None and own else 0.0
+        totals.append((total, worst, own))
+    judged = [
+        Judged(draft, place, new[0] - old[0], new[0], old[0], new[1], new[2])
+        for (draft, place), old, new in zip(chosen, totals[::2], totals[1::2], strict=True)
+    ]
+    return judged, passes + 1
+
+
+def _piece_start(lines: Sequence[str], first: int) -> int:
+    """The first of the blank lines right before line `first`, where its tokens begin."""
+    while first > 0 and not lines[first - 1].strip():
+        first -= 1
+    return first
+
+
+def _excerpts(
+    writer: PromptWriter,
+    lines: Sequence[str],
+    placed: list[tuple[Draft, Place]],
+    head: list[int],
+    budget: int,
+) -> tuple[list[tuple[Draft, Place]], list[int], dict[int, int]]:
+    """The drafts that are judged, the tokens of `head` and of the lines before each, and where each line begins.
+
+    Excerpts of the file follow each other in its order; a draft whose lines would not fit in `budget` is left out.
+    """
+    chosen: list[tuple[Draft, Place]] = []
+    before: set[int] = set()
+    begins: set[int] = set()
+    left = budget - len(head)
+    for draft, place in placed:
+        begin = _piece_start(lines, place.first)
+        low = max(0, (begin - LINES_BEFORE) // WINDOW_QUANTUM * WINDOW_QUANTUM)
+        new = [line for line in range(low, begin) if line not in before]
+        cost = sum(writer.count("\n" + lines[line]) for line in new)
+        if cost <= left:
+            left -= cost
+            before.update(new)
+            begins.add(begin)
+            chosen.append((draft, place))
+    ids, starts = list(head), {}
+    run: list[int] = []
+    for line in sorted(before | begins):
+        if run and (line in begins or line != run[-1] + 1):
+            ids += writer.encode(present_lines(lines, run[0], run[-1] + 1))
+            run = []
+        if line in begins:
+            starts[line] = len(ids)
+        if line in before:
+            run.append(line)
+    return chosen, ids, starts
+
+
+def distribution(probabilities: Iterable[tuple[int, float]]) -> dict[int | None, float]:
+    """From (line, probability that an edit there is right) to one distribution over lines and None, "nowhere".
+
+    Odds add up per line, and nowhere has odds 1: one candidate alone keeps its probability.
+    """
+    odds: dict[int | None, float] = {None: 1.0}
+    for line, p in probabilities:
+        p = min(max(p, 0.0), 1 - 1e-6)
+        odds[line] = odds.get(line, 0.0) + p / (1 - p)
+    total = sum(odds.values())
+    return {line: value / total for line, value in odds.items()}

@@ -1,0 +1,97 @@
+"""From texts to token ids: how a file, its history and its neighbours are written for the model.
+
+Responsible for the prompt format and for encoding it so that equal text gives equal tokens wherever it stands: texts are
+encoded in pieces that begin at line ends, which byte-level BPE never merges across, so a changed line leaves the tokens
+of all others alone. Knows nothing of caches, drafts or decoding.
+
+A file is the control token `filename`, its path, and its lines; a recent edit is a unified diff, written as the file it
+changes. This is what the base saw of repositories when it was trained.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from model.config import ModelConfig
+from model.context import Context
+from model.tokenizer import Tokenizer
+
+MEMORY = 16_384
+
+
+def pieces(text: str) -> list[str]:
+    """Split so that each piece but the first begins with the line ends before its line.
+
+    Blank lines belong to the piece of the line that follows them.
+    """
+    found: list[str] = []
+    start = 0
+    at = text.find("\n")
+    while at >= 0:
+        if at > start and text[start:at].strip():
+            found.append(text[start:at])
+            start = at
+        at = text.find("\n", at + 1)
+    found.append(text[start:])
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class FimPrompt:
+    """`tokens` up to a boundary before the cursor, the bytes that lie between, and tokens that drafts may copy from."""
+
+    tokens: list[int]
+    required: bytes
+    reference: list[int]
+
+
+class PromptWriter:
+    """Writes prompts for one tokenizer; remembers the tokens of recent pieces."""
+
+    def __init__(self, tokenizer: Tokenizer, config: ModelConfig) -> None:
+        self.tokenizer = tokenizer
+        self._file = [config.special["filename"]] if "filename" in config.special else []
+        self._known: OrderedDict[str, tuple[int, ...]] = OrderedDict()
+
+    def encode(self, text: str) -> list[int]:
+        """Token ids of `text`, piece by piece."""
+        ids: list[int] = []
+        for piece in pieces(text):
+            known = self._known.get(piece)
+            if known is None:
+                known = self._known[piece] = tuple(self.tokenizer.encode(piece))
+                if len(self._known) > MEMORY:
+                    self._known.popitem(last=False)
+            else:
+                self._known.move_to_end(piece)
+            ids.extend(known)
+        return ids
+
+    def count(self, text: str) -> int:
+        return len(self.encode(text))
+
+    def file(self, path: str, text: str) -> list[int]:
+        """A file's header and text; the text's first line is preceded by a line end."""
+        return [*self._file, *self.encode(f"{path}\n{text}")]
+
+    def preamble(self, context: Context) -> list[int]:
+        """Related files, then recent edits, the least-changing first."""
+        ids: list[int] = []
+        for snippet in context.related:
+            ids += self.file(snippet.path, snippet.text)
+        for diff in context.history:
+            ids += [*self._file, *self.encode(diff.rstrip("\n"))]
+        return ids
+
+    def fim(self, path: str, context: Context) -> FimPrompt:
+        """The prompt for the cursor at the end of `context.prefix`."""
+        prefix, required = self.tokenizer.heal(f"{path}\n{context.prefix}")
+        tokens = [*self.preamble(context), *self._file, *self.encode(prefix)]
+        return FimPrompt(tokens, required, self.encode(context.suffix))
+
+
+def present_lines(lines: Sequence[str], first: int, last: int) -> str:
+    """Lines `first` to `last` (exclusive), each preceded by its line end."""
+    return "".join("\n" + line for line in lines[first:last])

@@ -1,0 +1,107 @@
+"""Text to token ids and back, and token healing.
+
+Responsible for the byte view of a byte-level BPE vocabulary: encoding plain text (control tokens in it are ordinary
+text), decoding, and cutting a prompt back to a boundary the tokenizer would really produce, with the bytes cut off as
+a constraint on what comes next. Knows nothing of prompts or models.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from pathlib import Path
+
+import regex
+from tokenizers import Tokenizer as _Tokenizer
+
+from model.config import ModelError
+
+# The GPT-2 split that byte-level BPE applies before merging, digits apart.
+_PIECES = regex.compile(r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+|\d| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+|\p{N}")
+_TAIL = 256
+
+
+def _byte_alphabet() -> dict[str, int]:
+    """The printable stand-ins of byte-level BPE: character -> byte."""
+    printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    others = [b for b in range(256) if b not in printable]
+    alphabet = {chr(b): b for b in printable}
+    alphabet.update({chr(256 + i): b for i, b in enumerate(others)})
+    return alphabet
+
+
+class Tokenizer:
+    """A byte-level BPE tokenizer loaded from `tokenizer.json`."""
+
+    def __init__(self, path: Path, control_ids: Sequence[int] = ()) -> None:
+        try:
+            self._inner = _Tokenizer.from_file(str(path))
+        except Exception as error:
+            raise ModelError(f"{path} is not a readable tokenizer: {error}") from error
+        self._inner.no_truncation()
+        alphabet = _byte_alphabet()
+        self.control_ids = frozenset(control_ids)
+        self.size = self._inner.get_vocab_size()
+        self._bytes: list[bytes] = [b""] * self.size
+        for token, index in self._inner.get_vocab().items():
+            if index not in self.control_ids:
+                self._bytes[index] = bytes(alphabet[ch] for ch in token)
+        self._sorted = sorted((piece, i) for i, piece in enumerate(self._bytes) if piece)
+        self._exact = {piece: i for piece, i in self._sorted}
+
+    def encode(self, text: str) -> list[int]:
+        """Token ids of `text`; lone surrogates become U+FFFD. Never yields a control token."""
+        ids: list[int] = self._inner.encode(_encodable(text), add_special_tokens=False).ids
+        return ids
+
+    def count(self, text: str) -> int:
+        return len(self.encode(text))
+
+    def token_bytes(self, token: int) -> bytes:
+        """The bytes a token stands for; empty for control tokens."""
+        return self._bytes[token]
+
+    def decode(self, tokens: Sequence[int]) -> str:
+        """Text of `tokens`; an incomplete character at the end is left out."""
+        data = b"".join(self._bytes[t] for t in tokens)
+        try:
+            return data.decode("utf-8")
+        except UnicodeDecodeError as error:
+            tail = len(data) - error.start < 4 and error.end == len(data)
+            return data[: error.start].decode("utf-8") if tail else data.decode("utf-8", "replace")
+
+    def heal(self, text: str) -> tuple[str, bytes]:
+        """Cut the last piece off `text`, so that what follows may merge with it.
+
+        Returns the shortened text and the bytes the continuation must begin with. White space before the cursor is
+        cut together with the line end it would merge with.
+        """
+        tail = text[-_TAIL:]
+        last = None
+        for last in _PIECES.finditer(tail):
+            pass
+        if last is None:
+            return text, b""
+        cut = len(text) - (len(tail) - last.start())
+        return text[:cut], _encodable(text[cut:]).encode("utf-8")
+
+    def continuations(self, required: bytes) -> list[int]:
+        """Tokens that may come next when the following bytes must begin with `required`."""
+        if not required:
+            raise ValueError("nothing is required")
+        start = bisect_left(self._sorted, (required, -1))
+        allowed = []
+        for piece, index in self._sorted[start:]:
+            if not piece.startswith(required):
+                break
+            allowed.append(index)
+        shorter = (self._exact.get(required[:n]) for n in range(1, len(required)))
+        return allowed + [index for index in shorter if index is not None]
+
+
+def _encodable(text: str) -> str:
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
+    return text
