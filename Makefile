@@ -1,0 +1,53 @@
+# Two commands do all the set-up: `make demo` and `make test`. The environment is made in .venv.
+PYTHON ?= python3
+VENV := .venv
+PY := $(VENV)/bin/python
+export PYTHONPATH := $(CURDIR)
+
+.PHONY: demo test lint typecheck lsp serve eval bench format clean
+
+demo: $(VENV)/.run  ## the main job: a server, a real file, real edits, the embedded model
+	$(PY) -m lsp_server demo
+
+test: $(VENV)/.dev  ## all tests
+	$(PY) -m pytest -q
+
+lint: $(VENV)/.dev  ## style
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+
+typecheck: $(VENV)/.dev  ## types
+	$(PY) -m mypy
+
+format: $(VENV)/.dev  ## rewrite in the house style
+	$(PY) -m ruff check --fix .
+	$(PY) -m ruff format .
+
+lsp: $(VENV)/.run  ## the language server on stdin and stdout
+	@$(PY) -m lsp_server lsp
+
+serve: $(VENV)/.run  ## the language server on a TCP port of this machine
+	$(PY) -m lsp_server lsp --tcp
+
+eval: $(VENV)/.run  ## score the embedded model and its causal baseline on the public test data
+	$(PY) -m lsp_server eval --benchmark random-span-light --baseline causal --execute
+	$(PY) -m lsp_server eval --benchmark nep --baseline causal
+
+bench: $(VENV)/.run  ## speed over editing traces
+	$(PY) -m lsp_server bench
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+
+$(VENV)/bin/python:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Redraft needs Python 3.11 or newer")'
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.run: $(VENV)/bin/python pyproject.toml constraints.txt
+	$(PY) -m pip install -q -c constraints.txt torch
+	$(PY) -m pip install -q -c constraints.txt -e .
+	touch $@
+
+$(VENV)/.dev: $(VENV)/.run
+	$(PY) -m pip install -q -c constraints.txt -e '.[dev]'
+	touch $@
