@@ -7,16 +7,24 @@ Knows nothing of tokens or tensors.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 
 from diffing.edits import Edit
 from model.draft_imports import missing_imports, unused_imports
+from model.draft_rank import log_odds, proposal_features
 from model.draft_rewrites import Rewrite, rewrites_of
-from model.draft_rules import half_done, identical_lines, repeat_rewrites, repeated_insertions
+from model.draft_rules import (
+    finished_lines,
+    half_done,
+    identical_lines,
+    repeat_rewrites,
+    repeated_insertions,
+    similar_blocks,
+    similar_insertions,
+)
 from model.draft_structure import (
     before_definitions,
-    missing_parameter,
     moved_lines,
     pass_through,
     unfinished_pairs,
@@ -26,10 +34,8 @@ from model.draft_view import Proposal, View
 from model.protocol import Request
 
 _MAX_REWRITES = 48
-
-# Share of right drafts among the drafts of each rule, measured on release diffs of the training
-# packages.
-RULE_PRECISION: dict[str, float] = {}
+# Drafts with lower log-odds are not worth a judge's time.
+LEAST = -6.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +44,8 @@ class Draft:
 
     `link` is the substitution of the user's that led to it, `siblings` the number of places where
     the same rule applies, `distance` the signed number of lines from the cursor (positive below),
-    `recency` the age of the change that it repeats in change groups (0 = newest).
+    `recency` the age of the change that it repeats in change groups (0 = newest). `score` is the
+    log-odds of being right that the rule, the place and the like give it before any model looks.
     """
 
     edit: Edit
@@ -47,18 +54,12 @@ class Draft:
     siblings: int
     distance: int
     recency: int
+    score: float = 0.0
+    known: Mapping[str, float] = field(default_factory=dict, compare=False, repr=False)
 
     def features(self) -> dict[str, float]:
-        """Numbers for a judge."""
-        return {
-            "siblings": float(self.siblings),
-            "distance": float(abs(self.distance)),
-            "above": float(self.distance < 0),
-            "recency": float(self.recency),
-            "precision": RULE_PRECISION.get(self.rule, 0.1),
-            "inserted": float(len(self.edit.new_text)),
-            "deleted": float(self.edit.end - self.edit.start),
-        }
+        """Numbers for a judge, by name; `rule:<name>` is 1 for the draft's rule."""
+        return {"prior": self.score, **self.known}
 
 
 def _rewrites(view: View) -> list[Rewrite]:
@@ -78,12 +79,14 @@ def _proposals(view: View) -> Iterator[Proposal]:
     yield from identical_lines(view)
     yield from repeat_rewrites(view, rewrites)
     yield from repeated_insertions(view)
+    yield from similar_blocks(view)
+    yield from similar_insertions(view)
+    yield from finished_lines(view)
     yield from pass_through(view)
     yield from unused_imports(view)
     yield from missing_imports(view)
     yield from moved_lines(view)
     yield from uses_of_removed(view)
-    yield from missing_parameter(view)
     yield from before_definitions(view)
     yield from unfinished_pairs(view)
 
@@ -146,17 +149,31 @@ def _edit(view: View, starts: list[int], proposal: Proposal) -> Edit | None:
     return Edit(start + head, end - tail, new_text[head : len(new_text) - tail])
 
 
-def _rank(view: View, proposal: Proposal) -> tuple[float, ...]:
-    return (
-        view.reach(proposal.first) + 4 * proposal.recency,
-        proposal.recency,
-        -(proposal.last - proposal.first),
-    )
+def _ranked(view: View) -> list[tuple[float, Proposal, dict[str, float]]]:
+    """All proposals by falling log-odds; of the same proposal by several rules the first counts."""
+    votes: dict[tuple[int, int, tuple[str, ...]], set[str]] = {}
+    groups: dict[tuple[str, tuple[str, str] | None, int], list[Proposal]] = {}
+    for proposal in _proposals(view):
+        rules = votes.setdefault((proposal.first, proposal.last, proposal.new), set())
+        if not rules:
+            link = (proposal.rule, proposal.link, proposal.recency)
+            groups.setdefault(link, []).append(proposal)
+        rules.add(proposal.rule)
+    ranked = []
+    for group in groups.values():
+        firsts = sorted({proposal.first for proposal in group}, key=view.reach)
+        place = {first: number for number, first in enumerate(firsts)}
+        for proposal in group:
+            supporters = len(votes[proposal.first, proposal.last, proposal.new])
+            known = proposal_features(view, proposal, place[proposal.first], supporters)
+            ranked.append((log_odds(known), proposal, known))
+    ranked.sort(key=lambda entry: -entry[0])
+    return ranked
 
 
-def drafts(request: Request, limit: int = 24) -> list[Draft]:
+def drafts(request: Request, limit: int = 24, *, least: float = LEAST) -> list[Draft]:
     """At most `limit` drafts for the request, most promising first; deterministic, no two alike,
-    none a no-op.
+    none a no-op, none with log-odds below `least`.
     """
     if not request.history:
         return []
@@ -167,20 +184,21 @@ def drafts(request: Request, limit: int = 24) -> list[Draft]:
     for line in view.lines:
         starts.append(starts[-1] + len(line) + 1)
     found: dict[tuple[int, int, str], Draft] = {}
-    for proposal in sorted(_proposals(view), key=lambda proposal: _rank(view, proposal)):
+    for score, proposal, known in _ranked(view):
+        if score < least or len(found) == limit:
+            break
         edit = _edit(view, starts, proposal)
         if edit is None or _undoes(view, proposal):
             continue
-        key = (edit.start, edit.end, edit.new_text)
-        if key not in found:
-            found[key] = Draft(
-                edit,
-                proposal.rule,
-                proposal.link,
-                proposal.siblings,
-                view.distance(proposal.first),
-                proposal.recency,
-            )
-            if len(found) == limit:
-                break
+        draft = Draft(
+            edit=edit,
+            rule=proposal.rule,
+            link=proposal.link,
+            siblings=proposal.siblings,
+            distance=view.distance(proposal.first),
+            recency=proposal.recency,
+            score=score,
+            known=known,
+        )
+        found.setdefault((edit.start, edit.end, edit.new_text), draft)
     return list(found.values())

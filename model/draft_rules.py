@@ -11,7 +11,8 @@ from collections.abc import Iterator
 
 from model.draft_history import line_pairs
 from model.draft_rewrites import Rewrite
-from model.draft_view import Proposal, View, reindent
+from model.draft_shapes import KEYWORDS, analogy, carry, kinds, name_map, shape
+from model.draft_view import Proposal, View, indent_of, reindent
 
 _MAX_PLACES = 8
 
@@ -220,3 +221,114 @@ def repeated_insertions(view: View) -> Iterator[Proposal]:
                     change.recency,
                     len(places),
                 )
+
+
+def similar_blocks(view: View) -> Iterator[Proposal]:
+    """Groups of lines of the same shape as the old ones become what these became, names carried."""
+    for change in view.changes:
+        size = len(change.old)
+        if not 1 <= size <= 6 or len(change.new) > 12 or (size == 1 and len(change.new) == 1):
+            continue
+        carried = analogy(_dedent(change.old), _dedent(change.new), lossy=True)
+        first_shape = kinds(change.old[0].strip())
+        if carried is None or len(first_shape) < 3:
+            continue
+        places = []
+        for number in range(view.low, view.high - size + 1):
+            if number in change.span or kinds(view.lines[number].strip()) != first_shape:
+                continue
+            block = tuple(view.lines[number : number + size])
+            after = carried[1](_dedent(block))
+            if after is not None:
+                pad = indent_of(block[0])
+                new = tuple(pad + row if row.strip() else row for row in after.split("\n"))
+                places.append((number, new if after else ()))
+        places.sort(key=lambda place: view.reach(place[0]))
+        for number, new in places[:_MAX_PLACES]:
+            link = (change.old[0].strip(), change.new[0].strip() if change.new else "")
+            yield Proposal(
+                number, number + size, new, "similar-block", link, change.recency, len(places)
+            )
+
+
+def _dedent(lines: tuple[str, ...]) -> str:
+    pad = indent_of(lines[0]) if lines else ""
+    return "\n".join(line.removeprefix(pad) for line in lines)
+
+
+def similar_insertions(view: View) -> Iterator[Proposal]:
+    """Lines inserted next to a line are inserted next to lines of its shape, names carried."""
+    for change in view.changes:
+        if change.old or not any(line.strip() for line in change.new) or len(change.new) > 12:
+            continue
+        for below, context in ((True, change.before[-1:]), (False, change.after[:1])):
+            mark = kinds(context[0].strip()) if context else ()
+            if len(mark) < 3:
+                continue
+            ours = [token for _, token in shape(context[0].strip())]
+            common = {t for t in ours if len(t) > 2 and t not in KEYWORDS}
+            places = []
+            for number in range(view.low, view.high):
+                line = view.lines[number].strip()
+                if kinds(line) != mark or number in change.span or line == context[0].strip():
+                    continue
+                theirs = [token for _, token in shape(line)]
+                names = name_map(ours, theirs)
+                if not names:
+                    continue
+                pad = indent_of(view.lines[number])
+                new = tuple(
+                    "".join(space + carry(token, names) for space, token in shape(row))
+                    for row in reindent(change.new, context[0], pad)
+                )
+                if new == change.new and not common & set(theirs):
+                    continue
+                places.append((number + below, new))
+            places.sort(key=lambda place: view.reach(place[0]))
+            for number, new in places[:4]:
+                beside = (
+                    view.lines[number : number + len(new)]
+                    if below
+                    else view.lines[max(0, number - len(new)) : number]
+                )
+                if [row.strip() for row in beside] == [row.strip() for row in new]:
+                    continue
+                link = (context[0].strip(), change.new[0].strip())
+                yield Proposal(
+                    number, number, new, "similar-insertion", link, change.recency, len(places)
+                )
+
+
+def finished_lines(view: View) -> Iterator[Proposal]:
+    """The line being typed, finished like another line, or its word like another word."""
+    newest = view.changes[0] if view.changes else None
+    if newest is None or view.cursor_line not in newest.span:
+        return
+    line = view.lines[view.cursor_line]
+    typed, rest = view.typed, line[view.cursor_column :]
+    start = typed.lstrip()
+    here = (view.cursor_line, view.cursor_line + 1)
+    link = (start, start)
+    if len(re.sub(r"\W", "", start)) >= 3:
+        known: dict[str, int] = {}
+        for change in view.changes:
+            for other in (*change.new, *change.old):
+                known.setdefault(other.strip(), 0)
+        for number in range(view.low, view.high):
+            known.setdefault(view.lines[number].strip(), abs(number - view.cursor_line))
+        fits = [
+            other
+            for other in known
+            if other.startswith(start) and other.endswith(rest) and len(other) > len(start + rest)
+        ]
+        fits.sort(key=lambda other: known[other])
+        for other in fits[:3]:
+            new = typed + other[len(start) :]
+            yield Proposal(*here, (new,), "finish-line", link, 0, len(fits))
+    part = re.search(r"[^\W\d]\w*\Z", typed)
+    if part and len(part[0]) >= 2 and not re.match(r"\w", rest):
+        words = [w for w in view.words if w.startswith(part[0]) and len(w) > len(part[0])]
+        words.sort(key=lambda word: -view.words[word])
+        for word in words[:3]:
+            new = typed + word[len(part[0]) :] + rest
+            yield Proposal(*here, (new,), "finish-word", link, 0, len(words))

@@ -208,47 +208,6 @@ def uses_of_removed(view: View) -> Iterator[Proposal]:
                     )
 
 
-def missing_parameter(view: View) -> Iterator[Proposal]:
-    """A plain name used in new lines and unknown to the file becomes a parameter of the
-    function.
-    """
-    for change in view.changes[:2]:
-        if change.line is None:
-            continue
-        old = "\n".join(change.old)
-        new = "\n".join(change.new)
-        head = next(
-            (
-                number
-                for number in range(change.line - 1, max(-1, change.line - 80), -1)
-                if (match := _HEAD.match(view.lines[number]))
-                and len(match[1]) < len(indent_of((change.new or ("",))[0]))
-                and "class" not in match.group()
-            ),
-            None,
-        )
-        if head is None:
-            continue
-        line = view.lines[head]
-        close = re.search(r"(=\s*\w+)?\)\s*(?:->.*)?[:{]\s*$", line)
-        if not close:
-            continue
-        known = set(_WORD.findall(old))
-        names = re.findall(r"(?<![\w.\"'])([a-z_]\w*)(?!\w|\s*[(=]|\s*:\s*\w)(?![\"'])", new)
-        for name in dict.fromkeys(names):
-            used = view.words.get(name, 0)
-            if name in known or name in KEYWORDS or name in _SELF or used != new.count(name):
-                continue
-            default = close[1] or ""
-            for value in dict.fromkeys((default, "=None", "")):
-                at = close.end(1) if close[1] else close.start()
-                empty = line[:at].rstrip().endswith("(")
-                changed = line[:at] + ("" if empty else ", ") + name + value + line[at:]
-                yield Proposal(
-                    head, head + 1, (changed,), "new-parameter", (name, name), change.recency
-                )
-
-
 def before_definitions(view: View) -> Iterator[Proposal]:
     """Lines put right above a definition (decorator, comment) are put above the next ones too."""
     for change in view.changes[:3]:
@@ -290,7 +249,7 @@ def unfinished_pairs(view: View) -> Iterator[Proposal]:
     for change in view.changes:
         for above, below in pairwise(change.new):
             for known, other, after in ((above, below, True), (below, above, False)):
-                if len(re.sub(r"\W", "", known)) < 6 or not other.strip():
+                if len(re.sub(r"\W", "", known)) < 12 or len(re.sub(r"\W", "", other)) < 6:
                     continue
                 places = []
                 for place in view.places.get(known.strip(), ()):
@@ -301,6 +260,8 @@ def unfinished_pairs(view: View) -> Iterator[Proposal]:
                         continue
                     if view.lines[beside].strip() != other.strip():
                         places.append(place)
+                if len(places) > 3:
+                    continue
                 places.sort(key=view.reach)
                 for place in places[:3]:
                     at = place + 1 if after else place

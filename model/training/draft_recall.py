@@ -8,7 +8,6 @@ model.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import time
 from collections import Counter, defaultdict
@@ -19,26 +18,9 @@ from typing import Any
 from diffing.edits import Edit
 from diffing.hunks import change_groups
 from model.draft import Draft, drafts
-from model.protocol import Request
+from model.evaluation.cases import BadCase, Case, read_cases
 
 Group = tuple[int, tuple[str, ...], tuple[str, ...]]
-
-
-def request_of(case: dict[str, Any]) -> Request:
-    """The request that a case of the headless contract asks."""
-    text = case["text"]
-    lines = text.split("\n")
-    row = min(case["cursor"]["line"], len(lines) - 1)
-    column = min(case["cursor"]["character"], len(lines[row]))
-    cursor = sum(len(line) + 1 for line in lines[:row]) + column
-    return Request(
-        mode="next_edit",
-        path=case["path"],
-        text=text,
-        cursor=cursor,
-        language=case.get("language", ""),
-        history=tuple(case.get("history", ())),
-    )
 
 
 def groups_of(old: str, new: str, first_line: int = 0) -> Iterator[Group]:
@@ -64,9 +46,9 @@ class Judge:
     group of one expected buffer.
     """
 
-    def __init__(self, case: dict[str, Any]) -> None:
-        self.text: str = case["text"]
-        self.expected = [text for text in case.get("expected", ()) if text != self.text]
+    def __init__(self, case: Case) -> None:
+        self.text = case.request.text
+        self.expected = [text for text in case.expected or () if text != self.text]
         self._groups: list[set[Group]] | None = None
 
     @property
@@ -121,7 +103,7 @@ class Tally:
         ]
 
 
-def measure(cases: Iterable[dict[str, Any]], limit: int) -> dict[str, Any]:
+def measure(cases: Iterable[Case], limit: int) -> dict[str, Any]:
     """Run the rules over `cases`; returns tallies by kind, counts by rule and the time taken per
     request in ms.
     """
@@ -131,15 +113,12 @@ def measure(cases: Iterable[dict[str, Any]], limit: int) -> dict[str, Any]:
     only: Counter[str] = Counter()
     times: list[float] = []
     for case in cases:
-        meta = case.get("meta", {})
-        kind = meta.get("kind", case.get("mode", ""))
-        if kind == "fim":
-            continue
+        meta = case.row.get("meta", {})
+        kind = meta.get("kind", "next edit")
         if meta.get("linked") is not None:
             kind += " linked" if meta["linked"] else " unlinked"
-        request = request_of(case)
         began = time.perf_counter()
-        found = drafts(request, limit)
+        found = drafts(case.request, limit)
         times.append(1e3 * (time.perf_counter() - began))
         judge = Judge(case)
         rights = [judge.right(draft) for draft in found]
@@ -165,12 +144,15 @@ def print_table(header: list[str], rows: list[list[str]]) -> None:
         )
 
 
-def read_cases(path: Path, limit: int | None) -> Iterator[dict[str, Any]]:
-    with path.open(encoding="utf-8", newline="") as rows:
-        for number, row in enumerate(rows):
-            if limit is not None and number >= limit:
-                return
-            yield json.loads(row)
+def next_edit_cases(path: Path, first: int | None = None) -> Iterator[Case]:
+    """The next-edit cases among the first lines of a file; ValueError for a line that is none."""
+    for number, case in enumerate(read_cases(path)):
+        if first is not None and number >= first:
+            return
+        if isinstance(case, BadCase):
+            raise ValueError(case.error)
+        if case.request.mode == "next_edit" and case.row.get("meta", {}).get("kind") != "fim":
+            yield case
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -181,7 +163,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--first", type=int, default=None, help="look only at the first N cases")
     parser.add_argument("--limit", type=int, default=24, help="drafts per request (default 24)")
     args = parser.parse_args(arguments)
-    result = measure(read_cases(args.cases, args.first), args.limit)
+    result = measure(next_edit_cases(args.cases, args.first), args.limit)
     print_table(
         [
             "kind",
