@@ -70,7 +70,13 @@ class Bundle:
         prefixes = PrefixCache(config, max_tokens=limit, device=where, dtype=dtype)
         mode: Decoding = "refine" if decoding == "auto" else decoding
         return cls(
-            folder, config, tokenizer, trunk, denoiser, prefixes, Decoder(trunk, tokenizer, denoiser, mode)
+            folder,
+            config,
+            tokenizer,
+            trunk,
+            denoiser,
+            prefixes,
+            Decoder(trunk, tokenizer, denoiser, mode),
         )
 
 

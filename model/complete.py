@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from diffing.edits import Edit
 from model.bundle import Bundle
+from model.cache import Slot
 from model.denoise import Generation
 from model.judge import Branch, log_probabilities
 from model.protocol import Request, Stop
@@ -71,15 +72,17 @@ class Ending:
         if "\n" not in text:
             return False
         if self.single_line:
-            return text.lstrip("\n") != "" and "\n" in text.lstrip("\n") or bool(self.line.strip())
+            return bool(self.line.strip()) or "\n" in text.lstrip("\n")
         *whole, _ = text.split("\n")
         if len(whole) > self.max_lines or text.endswith("\n\n\n"):
             return True
-        first, *later = [line for line in (self.line + whole[0], *whole[1:])]
+        first, *later = self.line + whole[0], *whole[1:]
         if later and len(later[-1].strip()) > 2 and later[-1].strip() == self.next_line:
             return True
-        floor = indentation(first) if first.strip() else min(
-            (indentation(line) for line in later[:1] if line.strip()), default=0
+        floor = (
+            indentation(first)
+            if first.strip()
+            else min((indentation(line) for line in later[:1] if line.strip()), default=0)
         )
         closers = ")]}"
         return any(
@@ -106,7 +109,11 @@ def candidate_texts(text: str, suffix: str, *, complete: bool) -> list[str]:
         for count in range(1, len(lines) + 1):
             if count < len(lines) or complete:
                 found.append("\n".join(lines[:count]))
-    unique = list(dict.fromkeys(candidate.rstrip(" \t") if not head.strip() else candidate for candidate in found))
+    unique = list(
+        dict.fromkeys(
+            candidate.rstrip(" \t") if not head.strip() else candidate for candidate in found
+        )
+    )
     return unique[:1] + [c for c in unique[1:] if c.strip()][:MAX_CANDIDATES]
 
 
@@ -138,8 +145,10 @@ def complete(
     ending = Ending(prefix, suffix, request.max_lines)
 
     def done(data: bytes) -> bool:
-        return data[-1:] != b"" and b"\n" in data[len(required) :] and ending.reached(
-            data[len(required) :].decode("utf-8", "replace")
+        return (
+            data[-1:] != b""
+            and b"\n" in data[len(required) :]
+            and ending.reached(data[len(required) :].decode("utf-8", "replace"))
         )
 
     slot = bundle.prefixes.acquire(context)
@@ -152,7 +161,7 @@ def complete(
         reference=reference,
         stop=stop,
     )
-    if not made.bytes.startswith(required) or stop.expired and not made.tokens:
+    if not made.tokens or not made.bytes.startswith(required):
         return [], made
     text = made.bytes[len(required) :].decode("utf-8", "ignore")
     candidates = candidate_texts(text, suffix, complete=made.ended and not ending.reached(text))
@@ -164,13 +173,15 @@ def complete(
     total = sum(weights)
     ranked = sorted(range(len(candidates)), key=lambda i: -scores[i])
     return [
-        _completion(candidates[i], scores[i] - scores[0], weights[i] / total, bundle, required, made)
+        _completion(
+            candidates[i], scores[i] - scores[0], weights[i] / total, bundle, required, made
+        )
         for i in ranked
     ], made
 
 
 def _posterior(
-    bundle: Bundle, slot, start: int, required: bytes, candidates: list[str], suffix: str
+    bundle: Bundle, slot: Slot, start: int, required: bytes, candidates: list[str], suffix: str
 ) -> list[float]:
     """log p(candidate, head of the suffix | context), one figure a candidate."""
     slot.rewind(start)

@@ -64,7 +64,9 @@ class ModelConfig:
         try:
             return cls.from_dict(raw)
         except (KeyError, TypeError, ValueError) as error:
-            raise ModelError(f"{path} does not describe a model this version can run: {error}") from error
+            raise ModelError(
+                f"{path} does not describe a model this version can run: {error}"
+            ) from error
 
     @classmethod
     def from_dict(cls, raw: Mapping[str, Any]) -> ModelConfig:

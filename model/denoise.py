@@ -55,7 +55,9 @@ class Generation:
     ended: bool = False
 
 
-def prefill(trunk: Transformer, slot: Slot, tokens: Sequence[int], stop: Stop) -> tuple[Tensor, int]:
+def prefill(
+    trunk: Transformer, slot: Slot, tokens: Sequence[int], stop: Stop
+) -> tuple[Tensor, int]:
     """Encode what `slot` does not hold yet of `tokens`; the last hidden state `[1, hidden]` and the passes it took.
 
     The last token is always run, for its hidden state.
@@ -206,7 +208,13 @@ class Decoder:
         return allowed[int(logits[torch.tensor(allowed, device=logits.device)].argmax())]
 
     def _draft(
-        self, slot: Slot, sequence: list[int], anchor: int, hidden: Tensor, out: Generation, stop: Stop
+        self,
+        slot: Slot,
+        sequence: list[int],
+        anchor: int,
+        hidden: Tensor,
+        out: Generation,
+        stop: Stop,
     ) -> list[int]:
         if self.decoding == "causal":
             return []
@@ -242,7 +250,11 @@ class Decoder:
         return int(agree.long().cumprod(0).sum())
 
     def _record(
-        self, out: Generation, before: list[Tensor], tokens: list[int], done: Callable[[bytes], bool]
+        self,
+        out: Generation,
+        before: list[Tensor],
+        tokens: list[int],
+        done: Callable[[bytes], bool],
     ) -> bool:
         """Append decided tokens one by one, so that `done` ends the text at the first place it can."""
         entropies, log_probs = entropy(torch.stack(before))

@@ -18,7 +18,16 @@ from torch import Tensor
 
 from model.cache import KeyValueCache
 from model.config import DenoiserConfig, ModelConfig, ModelError
-from model.transformer import Compute, Layer, Linear, Transformer, attend, load_layer, make_linear, rms_norm
+from model.transformer import (
+    Compute,
+    Layer,
+    Linear,
+    Transformer,
+    attend,
+    load_layer,
+    make_linear,
+    rms_norm,
+)
 from model.weights import Checkpoint
 
 STEM = "denoiser"
@@ -27,7 +36,14 @@ STEM = "denoiser"
 class Denoiser:
     """`layers[i]` reads the context through the keys and values of trunk layer `config.denoiser.trunk_layers[i]`."""
 
-    def __init__(self, trunk: Transformer, shape: DenoiserConfig, layers: list[Layer], fuse: Linear, norm: Tensor):
+    def __init__(
+        self,
+        trunk: Transformer,
+        shape: DenoiserConfig,
+        layers: list[Layer],
+        fuse: Linear,
+        norm: Tensor,
+    ):
         self.trunk, self.shape, self.layers, self.fuse, self.norm = trunk, shape, layers, fuse, norm
 
     @classmethod
@@ -66,7 +82,10 @@ class Denoiser:
         x = self.fuse(torch.cat([embedded, context], dim=-1)).float()
         for layer, source in zip(self.layers, self.shape.trunk_layers, strict=True):
             q, k, v = layer.project(x, c, cos, sin)
-            past_keys, past_values = cache.keys[source][:, :length], cache.values[source][:, :length]
+            past_keys, past_values = (
+                cache.keys[source][:, :length],
+                cache.values[source][:, :length],
+            )
             keys = torch.cat([past_keys, k.to(past_keys.dtype)], dim=1)
             values = torch.cat([past_values, v.to(past_values.dtype)], dim=1)
             x = x + layer.output(attend(q.to(keys.dtype), keys, values, allowed)).float()

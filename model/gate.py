@@ -53,7 +53,10 @@ class Gate:
             models = {
                 name: Logistic(
                     float(m["bias"]),
-                    {key: (float(w), float(mu), float(s)) for key, (w, mu, s) in m["weights"].items()},
+                    {
+                        key: (float(w), float(mu), float(s))
+                        for key, (w, mu, s) in m["weights"].items()
+                    },
                 )
                 for name, m in raw["models"].items()
             }

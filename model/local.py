@@ -88,11 +88,17 @@ class LocalPredictor:
         own limit. Raises `ModelError` with a reason a user can act on.
         """
         folder = path or EMBEDDED
-        bundle = Bundle.load(folder, device=device, compute=compute, threads=threads, decoding=decoding)
-        wanted = context_tokens or (GPU_CONTEXT if bundle.device.startswith("cuda") else CPU_CONTEXT)
+        bundle = Bundle.load(
+            folder, device=device, compute=compute, threads=threads, decoding=decoding
+        )
+        wanted = context_tokens or (
+            GPU_CONTEXT if bundle.device.startswith("cuda") else CPU_CONTEXT
+        )
         if wanted < 64:
             raise ModelError(f"a context of {wanted} tokens is too short; at least 64 are needed")
-        return cls(bundle, Gate.load(folder), min(wanted, 32_768, bundle.prefixes.max_tokens - 1024))
+        return cls(
+            bundle, Gate.load(folder), min(wanted, 32_768, bundle.prefixes.max_tokens - 1024)
+        )
 
     @property
     def device(self) -> str:
@@ -216,4 +222,6 @@ def mid_typing(request: Request) -> bool:
     line = text[text.rfind("\n", 0, cursor) + 1 : cursor].strip()
     if not request.history or not line or rest.strip():
         return False
-    return any(row[:1] == "+" and row[1:].strip() == line for row in request.history[-1].split("\n"))
+    return any(
+        row[:1] == "+" and row[1:].strip() == line for row in request.history[-1].split("\n")
+    )

@@ -22,7 +22,8 @@ from model.protocol import Request, Stop
 LINES_BEFORE = 20
 LINES_AFTER = 2
 WINDOW_QUANTUM = 8
-MAX_BRANCH_TOKENS = 192
+MAX_ROWS = 640
+MAX_DRAFT_ROWS = 128
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +99,10 @@ def judge_drafts(
     budget: int,
     stop: Stop,
 ) -> tuple[list[Judged], int]:
-    """Judge as many of `drafts`, in order, as one window of `budget` tokens covers; and the forward passes taken."""
+    """Judge as many of `drafts`, in order, as one prompt of `budget` tokens and one pass over the branches cover.
+
+    Also returns the forward passes taken.
+    """
     lines = request.text.split("\n")
     head = [*writer.preamble(context), *writer.file(request.path, "")[:-1]]
     placed = [(draft, place_of(request.text, draft)) for draft in drafts]
@@ -107,30 +111,51 @@ def judge_drafts(
         return [], 0
     slot = bundle.prefixes.acquire(ids)
     _, passes = prefill(bundle.trunk, slot, ids, stop)
-    branches, changed = [], []
-    for _, place in chosen:
-        begin = _piece_start(lines, place.first)
-        blank = present_lines(lines, begin, place.first)
-        after = present_lines(lines, place.last, lines_after(lines, place.last))
-        for body in (lines[place.first : place.last], place.new):
-            own = blank + "".join("\n" + line for line in body)
-            tokens = writer.encode(own + after) if own + after else []
-            branches.append(Branch(starts[begin], tuple(tokens[:MAX_BRANCH_TOKENS])))
-            changed.append(len(writer.encode(own)) if own else 0)
+    branches: list[Branch] = []
+    sizes: list[int] = []
+    kept: list[tuple[Draft, Place]] = []
+    rows = 0
+    for draft, place in chosen:
+        pair = [
+            _branch(writer, lines, place, body, starts)
+            for body in (lines[place.first : place.last], place.new)
+        ]
+        fresh = sum(len(branch.tokens) for branch, _ in pair if branch not in branches)
+        if fresh > MAX_DRAFT_ROWS or rows + fresh > MAX_ROWS:
+            continue
+        rows += fresh
+        kept.append((draft, place))
+        branches += [branch for branch, _ in pair]
+        sizes += [size for _, size in pair]
     stop.check()
     scores = log_probabilities(bundle.trunk, slot, [b for b in branches if b.tokens])
     found = iter(scores)
     totals = []
-    for branch, own in zip(branches, changed, strict=True):
+    for branch, size in zip(branches, sizes, strict=True):
         score = next(found) if branch.tokens else None
         total = float(score.sum()) if score is not None else 0.0
-        worst = float(score[:own].min()) if score is not None and own else 0.0
-        totals.append((total, worst, own))
+        worst = float(score[:size].min()) if score is not None and size else 0.0
+        totals.append((total, worst, size))
     judged = [
         Judged(draft, place, new[0] - old[0], new[0], old[0], new[1], new[2])
-        for (draft, place), old, new in zip(chosen, totals[::2], totals[1::2], strict=True)
+        for (draft, place), old, new in zip(kept, totals[::2], totals[1::2], strict=True)
     ]
     return judged, passes + 1
+
+
+def _branch(
+    writer: PromptWriter,
+    lines: Sequence[str],
+    place: Place,
+    body: Sequence[str],
+    starts: dict[int, int],
+) -> tuple[Branch, int]:
+    """`body` in the place of its lines, with the lines after them; and how many tokens `body` has."""
+    begin = _piece_start(lines, place.first)
+    own = present_lines(lines, begin, place.first) + "".join("\n" + line for line in body)
+    after = present_lines(lines, place.last, lines_after(lines, place.last))
+    tokens = writer.encode(own + after) if own + after else []
+    return Branch(starts[begin], tuple(tokens)), len(writer.encode(own)) if own else 0
 
 
 def _piece_start(lines: Sequence[str], first: int) -> int:
@@ -184,8 +209,8 @@ def distribution(probabilities: Iterable[tuple[int, float]]) -> dict[int | None,
     Odds add up per line, and nowhere has odds 1: one candidate alone keeps its probability.
     """
     odds: dict[int | None, float] = {None: 1.0}
-    for line, p in probabilities:
-        p = min(max(p, 0.0), 1 - 1e-6)
+    for line, probability in probabilities:
+        p = min(max(probability, 0.0), 1 - 1e-6)
         odds[line] = odds.get(line, 0.0) + p / (1 - p)
     total = sum(odds.values())
     return {line: value / total for line, value in odds.items()}

@@ -1,7 +1,7 @@
 """From texts to token ids: how a file, its history and its neighbours are written for the model.
 
-Responsible for the prompt format and for encoding it so that equal text gives equal tokens wherever it stands: texts are
-encoded in pieces that begin at line ends, which byte-level BPE never merges across, so a changed line leaves the tokens
+Responsible for the prompt format and for encoding it so that equal text gives equal tokens wherever it stands: texts
+are encoded in pieces that begin at line ends, which byte-level BPE never merges across, so a changed line leaves the tokens
 of all others alone. Knows nothing of caches, drafts or decoding.
 
 A file is the control token `filename`, its path, and its lines; a recent edit is a unified diff, written as the file it
@@ -40,7 +40,9 @@ def pieces(text: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class FimPrompt:
-    """`tokens` up to a boundary before the cursor, the bytes that lie between, and tokens that drafts may copy from."""
+    """`tokens` up to a boundary before the cursor, `required` the bytes that lie between.
+
+    `reference` are tokens that drafts may copy from."""
 
     tokens: list[int]
     required: bytes

@@ -47,7 +47,9 @@ class Request:
 
     def __post_init__(self) -> None:
         if not 0 <= self.cursor <= len(self.text):
-            raise ValueError(f"cursor {self.cursor} is outside the text of {len(self.text)} characters")
+            raise ValueError(
+                f"cursor {self.cursor} is outside the text of {len(self.text)} characters"
+            )
 
 
 class Cancelled(Exception):

@@ -8,7 +8,7 @@ a constraint on what comes next. Knows nothing of prompts or models.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import regex
@@ -33,7 +33,7 @@ def _byte_alphabet() -> dict[str, int]:
 class Tokenizer:
     """A byte-level BPE tokenizer loaded from `tokenizer.json`."""
 
-    def __init__(self, path: Path, control_ids: Sequence[int] = ()) -> None:
+    def __init__(self, path: Path, control_ids: Iterable[int] = ()) -> None:
         try:
             self._inner = _Tokenizer.from_file(str(path))
         except Exception as error:
@@ -47,7 +47,7 @@ class Tokenizer:
             if index not in self.control_ids:
                 self._bytes[index] = bytes(alphabet[ch] for ch in token)
         self._sorted = sorted((piece, i) for i, piece in enumerate(self._bytes) if piece)
-        self._exact = {piece: i for piece, i in self._sorted}
+        self._exact = dict(self._sorted)
 
     def encode(self, text: str) -> list[int]:
         """Token ids of `text`; lone surrogates become U+FFFD. Never yields a control token."""
@@ -77,9 +77,7 @@ class Tokenizer:
         cut together with the line end it would merge with.
         """
         tail = text[-_TAIL:]
-        last = None
-        for last in _PIECES.finditer(tail):
-            pass
+        last = next(reversed(list(_PIECES.finditer(tail))), None)
         if last is None:
             return text, b""
         cut = len(text) - (len(tail) - last.start())

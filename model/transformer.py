@@ -34,17 +34,19 @@ class PlainLinear:
 
 
 class Int8Linear:
-    """`x [n, in] -> [n, out]`: int8 weights per output channel, activations quantised on the fly (CPU)."""
+    """`x [n, in] -> [n, out]` on a CPU: int8 weights with a scale per output, int8 activations with a scale per row."""
 
     def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
-        scale = (weight.abs().amax(1) / 127).clamp(min=1e-8).double()
-        zero = torch.zeros(len(scale), dtype=torch.long)
-        quantized = torch.quantize_per_channel(weight, scale, zero, 0, torch.qint8)
-        self.packed = torch.ops.quantized.linear_prepack(quantized, bias)
+        self.scale = (weight.abs().amax(1) / 127).clamp(min=1e-8)
+        self.weight = (weight / self.scale[:, None]).round().to(torch.int8).t()
+        self.bias = bias
 
     def __call__(self, x: Tensor) -> Tensor:
-        result: Tensor = torch.ops.quantized.linear_dynamic(x.float(), self.packed)
-        return result
+        x = x.float()
+        scale = (x.abs().amax(1, keepdim=True) / 127).clamp(min=1e-8)
+        product = torch._int_mm((x / scale).round().to(torch.int8), self.weight)
+        y = product * (scale * self.scale)
+        return y if self.bias is None else y + self.bias
 
 
 def make_linear(
@@ -53,9 +55,7 @@ def make_linear(
     if compute == "int8":
         return Int8Linear(weight, bias)
     dtype = torch.bfloat16 if compute == "bfloat16" else torch.float32
-    return PlainLinear(
-        weight.to(device, dtype), None if bias is None else bias.to(device, dtype)
-    )
+    return PlainLinear(weight.to(device, dtype), None if bias is None else bias.to(device, dtype))
 
 
 def rms_norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
@@ -84,7 +84,9 @@ def attend(query: Tensor, keys: Tensor, values: Tensor, allowed: Tensor | None) 
     """
     n, heads, dim = query.shape
     groups = heads // keys.shape[0]
-    rows = query.view(n, keys.shape[0], groups, dim).permute(1, 2, 0, 3).reshape(-1, groups * n, dim)
+    rows = (
+        query.view(n, keys.shape[0], groups, dim).permute(1, 2, 0, 3).reshape(-1, groups * n, dim)
+    )
     mask = None if allowed is None else allowed.repeat(groups, 1)
     out = F.scaled_dot_product_attention(rows[None], keys[None], values[None], attn_mask=mask)[0]
     return out.view(-1, groups, n, dim).permute(2, 0, 1, 3).reshape(n, heads * dim)
@@ -103,13 +105,16 @@ class Layer:
     q_norm: Tensor | None = None
     k_norm: Tensor | None = None
 
-    def project(self, x: Tensor, config: ModelConfig, cos: Tensor, sin: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def project(
+        self, x: Tensor, config: ModelConfig, cos: Tensor, sin: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
         """Rotated query `[n, heads, d]`, rotated key and value `[kv_heads, n, d]` of the normed input."""
         c = config
         n = x.shape[0]
         fused = self.qkv(rms_norm(x, self.input_norm, c.norm_eps)).float()
         q, k, v = fused.split(
-            [c.num_heads * c.head_dim, c.num_kv_heads * c.head_dim, c.num_kv_heads * c.head_dim], dim=-1
+            [c.num_heads * c.head_dim, c.num_kv_heads * c.head_dim, c.num_kv_heads * c.head_dim],
+            dim=-1,
         )
         q, k = q.view(n, c.num_heads, c.head_dim), k.view(n, c.num_kv_heads, c.head_dim)
         if self.q_norm is not None and self.k_norm is not None:
@@ -222,9 +227,7 @@ class Transformer:
             keys, values = cache.keys[i], cache.values[i]
             keys[:, start : start + n] = k.to(keys.dtype)
             values[:, start : start + n] = v.to(values.dtype)
-            mixed = attend(
-                q.to(keys.dtype), keys[:, : start + n], values[:, : start + n], allowed
-            )
+            mixed = attend(q.to(keys.dtype), keys[:, : start + n], values[:, : start + n], allowed)
             x = x + layer.output(mixed).float()
             x = x + layer.feed_forward(x, c.norm_eps)
         return rms_norm(x, self.norm, c.norm_eps)

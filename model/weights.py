@@ -104,7 +104,9 @@ class Checkpoint:
         elif single.exists():
             self._files = dict.fromkeys(self._open(single.name).keys(), single.name)
         else:
-            raise ModelError(f"no weights in {folder}: neither {index.name} nor {single.name} exists")
+            raise ModelError(
+                f"no weights in {folder}: neither {index.name} nor {single.name} exists"
+            )
         self._handles = {file: self._open(file) for file in sorted(set(self._files.values()))}
 
     def _open(self, file: str) -> safe_open:

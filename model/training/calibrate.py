@@ -26,12 +26,22 @@ from diffing.edits import apply
 from model.bundle import EMBEDDED, Bundle
 from model.evaluation.cases import BadCase, parse_line
 from model.evaluation.oracle import accepts
-from model.gate import FILE, Gate
+from model.gate import FILE, Gate, Logistic
 from model.local import CPU_CONTEXT, LocalPredictor, Work
 from model.protocol import Stop
 
 FEATURES = {
-    "draft": ("gain", "worst", "siblings", "distance", "above", "recency", "precision", "inserted", "deleted"),
+    "draft": (
+        "gain",
+        "worst",
+        "siblings",
+        "distance",
+        "above",
+        "recency",
+        "precision",
+        "inserted",
+        "deleted",
+    ),
     "completion": ("log_odds", "share", "mean", "least", "tokens", "lines", "ended"),
 }
 THRESHOLDS = {"eager": 0.25, "balanced": 0.45, "quiet": 0.7}
@@ -69,12 +79,28 @@ def collect(args: argparse.Namespace) -> int:
             for candidate in predictor.candidates(request, Work(), Stop(), exhaustive=True):
                 after = apply(request.text, candidate.edits)
                 accepted = accepts(
-                    request.text, after, case.expected, request.history, python=request.path.endswith(".py")
+                    request.text,
+                    after,
+                    case.expected,
+                    request.history,
+                    python=request.path.endswith(".py"),
                 )
-                rows.append({"source": candidate.source, "features": candidate.features, "accepted": accepted})
+                rows.append(
+                    {
+                        "source": candidate.source,
+                        "features": candidate.features,
+                        "accepted": accepted,
+                    }
+                )
             out.write(
                 json.dumps(
-                    {"id": case.id, "mode": request.mode, "kind": meta["kind"], "package": meta["package"], "rows": rows}
+                    {
+                        "id": case.id,
+                        "mode": request.mode,
+                        "kind": meta["kind"],
+                        "package": meta["package"],
+                        "rows": rows,
+                    }
                 )
                 + "\n"
             )
@@ -101,7 +127,10 @@ def fit_logistic(x: Tensor, y: Tensor, names: tuple[str, ...]) -> dict[str, Any]
 
     def closure() -> Tensor:
         optimizer.zero_grad()
-        loss = torch.nn.functional.binary_cross_entropy_with_logits(z @ w + b, y) + PENALTY * (w * w).sum()
+        loss = (
+            torch.nn.functional.binary_cross_entropy_with_logits(z @ w + b, y)
+            + PENALTY * (w * w).sum()
+        )
         loss.backward()
         return loss
 
@@ -109,7 +138,8 @@ def fit_logistic(x: Tensor, y: Tensor, names: tuple[str, ...]) -> dict[str, Any]
     return {
         "bias": round(b.item(), 4),
         "weights": {
-            name: [round(float(v), 4) for v in (w[i], mean[i], scale[i])] for i, name in enumerate(names)
+            name: [round(float(v), 4) for v in (w[i], mean[i], scale[i])]
+            for i, name in enumerate(names)
         },
     }
 
@@ -135,7 +165,7 @@ def fit(args: argparse.Namespace) -> int:
         for case in cases:
             parts[case["package"] in held].extend(r for r in case["rows"] if r["source"] == source)
         train, test = parts[False], parts[True]
-        model = Gate_from({source: fit_logistic(*matrix(train, names), names)})
+        model = gate_of({source: fit_logistic(*matrix(train, names), names)})
         scores = [model.probability(source, row["features"]) for row in test]
         labels = [row["accepted"] for row in test]
         models[source] = fit_logistic(*matrix([*train, *test], names), names)
@@ -148,17 +178,21 @@ def fit(args: argparse.Namespace) -> int:
         for name, least in THRESHOLDS.items():
             shown = [label for s, label in zip(scores, labels, strict=True) if s >= least]
             report[source][name] = {"shown": len(shown), "accepted": sum(shown)}
-    thresholds = {mode: THRESHOLDS for mode in ("fim", "next_edit")}
+    thresholds = dict.fromkeys(("fim", "next_edit"), THRESHOLDS)
     gate = {"models": models, "thresholds": thresholds, "fitted": report}
     (args.model / FILE).write_text(json.dumps(gate, indent=1) + "\n")
     print(json.dumps(report, indent=1))
     return 0
 
 
-def Gate_from(models: Mapping[str, Any]) -> Gate:  # noqa: N802
-    from model.gate import Logistic
-
-    return Gate({k: Logistic(m["bias"], {n: tuple(v) for n, v in m["weights"].items()}) for k, m in models.items()}, {})
+def gate_of(models: Mapping[str, Any]) -> Gate:
+    return Gate(
+        {
+            k: Logistic(m["bias"], {n: tuple(v) for n, v in m["weights"].items()})
+            for k, m in models.items()
+        },
+        {},
+    )
 
 
 def main() -> int:
@@ -168,7 +202,9 @@ def main() -> int:
     gather.add_argument("cases", type=Path)
     gather.add_argument("--out", type=Path, required=True)
     gather.add_argument("--limit", type=int, default=600)
-    gather.add_argument("--share", type=float, default=0.05, help="share of the cases to sample from")
+    gather.add_argument(
+        "--share", type=float, default=0.05, help="share of the cases to sample from"
+    )
     gather.add_argument("--threads", type=int, default=1)
     gather.set_defaults(command=collect)
     solve = commands.add_parser("fit")

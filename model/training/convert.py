@@ -100,15 +100,17 @@ def repack(data: np.ndarray, kind: GGMLQuantizationType) -> dict[str, Tensor]:
 
 def trunk_tensors(reader: GGUFReader, fields: Mapping[str, Any]) -> dict[str, Tensor]:
     """All tensors of the trunk under their Hugging Face names."""
-    heads = {"attn_q": fields["llama.attention.head_count"], "attn_k": fields["llama.attention.head_count_kv"]}
+    heads = {
+        "attn_q": fields["llama.attention.head_count"],
+        "attn_k": fields["llama.attention.head_count_kv"],
+    }
     tensors: dict[str, Tensor] = {}
     for tensor in reader.tensors:
         part = tensor.name.split(".")[2] if tensor.name.startswith("blk.") else ""
         for suffix, value in repack(tensor.data, tensor.tensor_type).items():
-            if part in heads:
-                value = unpermute(value, heads[part])
             name = hf_name(tensor.name)
-            tensors[f"{name}.{suffix}" if suffix else name] = value
+            ordered = unpermute(value, heads[part]) if part in heads else value
+            tensors[f"{name}.{suffix}" if suffix else name] = ordered
     return tensors
 
 

@@ -5,8 +5,8 @@
 
 Responsible for the objective, the loop, exact resume and the export. A step encodes one stretch of source text once
 with the frozen trunk and denoises many blocks on it. Each block shows its first token (the anchor), hides the others
-by a ratio t ~ U(0, 1) or all of them, and learns to restore the hidden ones; near offsets weigh more, since the verifier
-keeps a prefix. `TEXTS.jsonl` has rows `{"path", "text"}` (see `model.training.data`).
+by a ratio t ~ U(0, 1) or all of them, and learns to restore the hidden ones; near offsets weigh more, since the
+verifier keeps a prefix. `TEXTS.jsonl` has rows `{"path", "text"}` (see `model.training.data`).
 """
 
 from __future__ import annotations
@@ -61,7 +61,9 @@ class TrainableLayer(nn.Module):
         self.down = linear("mlp.down_proj")
 
     def layer(self) -> Layer:
-        return Layer(self.input_norm, self.qkv, self.output, self.post_norm, self.gate_up, self.down)
+        return Layer(
+            self.input_norm, self.qkv, self.output, self.post_norm, self.gate_up, self.down
+        )
 
 
 class TrainableDenoiser(nn.Module):
@@ -70,14 +72,22 @@ class TrainableDenoiser(nn.Module):
     def __init__(self, weights: Checkpoint, config: ModelConfig) -> None:
         super().__init__()
         hidden = config.hidden_size
-        self.layers = nn.ModuleList(TrainableLayer(weights, f"model.layers.{i}") for i in TRUNK_LAYERS)
+        self.layers = nn.ModuleList(
+            TrainableLayer(weights, f"model.layers.{i}") for i in TRUNK_LAYERS
+        )
         self.fuse = nn.Linear(2 * hidden, hidden, bias=False)
         with torch.no_grad():
             self.fuse.weight.copy_(torch.cat([torch.eye(hidden), 0.1 * torch.eye(hidden)], dim=1))
         self.norm = nn.Parameter(weights.get("model.norm.weight"))
 
     def bind(self, trunk: Transformer, shape: DenoiserConfig) -> Denoiser:
-        return Denoiser(trunk, shape, [layer.layer() for layer in self.layers], self.fuse, self.norm)
+        return Denoiser(
+            trunk,
+            shape,
+            [layer.layer() for layer in self.layers if isinstance(layer, TrainableLayer)],
+            self.fuse,
+            self.norm,
+        )
 
 
 def sample_blocks(
@@ -123,7 +133,10 @@ def block_loss(
         full = (hidden.sum(1) == size - 1).repeat_interleave(size)[rows]
         hit = (logits.argmax(-1) == target).float()
         by_offset = {
-            str(k): [round(float(losses[full & (offsets == k)].mean()), 3), round(float(hit[full & (offsets == k)].mean()), 3)]
+            str(k): [
+                round(float(losses[full & (offsets == k)].mean()), 3),
+                round(float(hit[full & (offsets == k)].mean()), 3),
+            ]
             for k in (1, 2, 3, 5, 7)
             if bool((full & (offsets == k)).any())
         }
@@ -172,7 +185,9 @@ def train(args: argparse.Namespace) -> int:
     print(f"{len(texts)} texts, {cumulative[-1]} tokens; {len(held_out)} held out", flush=True)
 
     module = TrainableDenoiser(weights, config)
-    optimizer = torch.optim.AdamW(module.parameters(), lr=args.lr, betas=(0.9, 0.95), weight_decay=0.01)
+    optimizer = torch.optim.AdamW(
+        module.parameters(), lr=args.lr, betas=(0.9, 0.95), weight_decay=0.01
+    )
     args.run.mkdir(parents=True, exist_ok=True)
     state_file = args.run / "state.pt"
     step = 0
@@ -204,7 +219,10 @@ def train(args: argparse.Namespace) -> int:
         if step % 100 == 0 or step == args.steps:
             with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
                 rng = random.Random(-1)
-                results = [block_loss(denoiser, text[:CONTEXT].long(), 32, rng, cache) for text in held_out[:16]]
+                results = [
+                    block_loss(denoiser, text[:CONTEXT].long(), 32, rng, cache)
+                    for text in held_out[:16]
+                ]
             figures: dict[str, list[list[float]]] = {}
             for _, by_offset in results:
                 for k, pair in by_offset.items():
@@ -214,14 +232,19 @@ def train(args: argparse.Namespace) -> int:
                 "loss": round(average, 4),
                 "held_out": round(sum(r[0].item() for r in results) / len(results), 4),
                 "by_offset": {
-                    k: [round(sum(col) / len(col), 3) for col in zip(*v, strict=True)] for k, v in figures.items()
+                    k: [round(sum(col) / len(col), 3) for col in zip(*v, strict=True)]
+                    for k, v in figures.items()
                 },
                 "seconds": round(time.monotonic() - began, 1),
             }
             print(json.dumps(row), flush=True)
             log.write(json.dumps(row) + "\n")
             log.flush()
-            state = {"module": module.state_dict(), "optimizer": optimizer.state_dict(), "step": step}
+            state = {
+                "module": module.state_dict(),
+                "optimizer": optimizer.state_dict(),
+                "step": step,
+            }
             torch.save(state, state_file.with_suffix(".tmp"))
             state_file.with_suffix(".tmp").replace(state_file)
     return 0
@@ -253,7 +276,9 @@ def export(args: argparse.Namespace) -> int:
         tensors[f"{prefix}.post_attention_layernorm.weight"] = module[f"layers.{i}.post_norm"]
         for part, names in _NAMES.items():
             weight = module[f"layers.{i}.{part}.weight"]
-            for name, piece in zip(names, weight.split(sizes.get(part, [len(weight)])), strict=True):
+            for name, piece in zip(
+                names, weight.split(sizes.get(part, [len(weight)])), strict=True
+            ):
                 add(f"{prefix}.{name}.weight", piece)
     add(f"{STEM}.fuse.weight", module["fuse.weight"])
     tensors[f"{STEM}.norm.weight"] = module["norm"]
