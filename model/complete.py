@@ -22,6 +22,7 @@ from model.protocol import Request, Stop
 SUFFIX_LINES = 2
 SUFFIX_TOKENS = 24
 MAX_CANDIDATES = 10
+CLOSERS = ")]}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,21 +74,17 @@ class Ending:
             return False
         if self.single_line:
             return bool(self.line.strip()) or "\n" in text.lstrip("\n")
-        *whole, _ = text.split("\n")
-        if len(whole) > self.max_lines or text.endswith("\n\n\n"):
+        first, *later = (self.line + text).split("\n")
+        *whole, growing = later
+        if len(later) > self.max_lines or text.endswith("\n\n\n"):
             return True
-        first, *later = self.line + whole[0], *whole[1:]
-        if later and len(later[-1].strip()) > 2 and later[-1].strip() == self.next_line:
+        if whole and len(whole[-1].strip()) > 2 and whole[-1].strip() == self.next_line:
             return True
-        floor = (
-            indentation(first)
-            if first.strip()
-            else min((indentation(line) for line in later[:1] if line.strip()), default=0)
-        )
-        closers = ")]}"
+        begun = [line for line in (*whole, growing) if line.strip()]
+        base = first if first.strip() else next(iter(begun), "")
         return any(
-            line.strip() and indentation(line) < floor and line.strip()[0] not in closers
-            for line in later
+            indentation(line) < indentation(base) and line.strip()[0] not in CLOSERS
+            for line in begun
         )
 
 

@@ -1,8 +1,8 @@
 """From texts to token ids: how a file, its history and its neighbours are written for the model.
 
 Responsible for the prompt format and for encoding it so that equal text gives equal tokens wherever it stands: texts
-are encoded in pieces that begin at line ends, which byte-level BPE never merges across, so a changed line leaves the tokens
-of all others alone. Knows nothing of caches, drafts or decoding.
+are encoded in pieces that begin at line ends, which byte-level BPE never merges across, so a changed line leaves the
+tokens of all others alone. Knows nothing of caches, drafts or decoding.
 
 A file is the control token `filename`, its path, and its lines; a recent edit is a unified diff, written as the file it
 changes. This is what the base saw of repositories when it was trained.

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
+from itertools import islice
 from pathlib import Path
 
 import regex
@@ -84,17 +85,22 @@ class Tokenizer:
         return text[:cut], _encodable(text[cut:]).encode("utf-8")
 
     def continuations(self, required: bytes) -> list[int]:
-        """Tokens that may come next when the following bytes must begin with `required`."""
+        """Tokens that may come next when the following bytes must begin with `required`.
+
+        Tokens that cover all of `required` where there are any, else the longest that covers a beginning of it: after
+        "as" a model may well want " f", but not if "il" must follow.
+        """
         if not required:
             raise ValueError("nothing is required")
-        start = bisect_left(self._sorted, (required, -1))
-        allowed = []
-        for piece, index in self._sorted[start:]:
+        covering = []
+        for piece, index in islice(self._sorted, bisect_left(self._sorted, (required, -1)), None):
             if not piece.startswith(required):
                 break
-            allowed.append(index)
-        shorter = (self._exact.get(required[:n]) for n in range(1, len(required)))
-        return allowed + [index for index in shorter if index is not None]
+            covering.append(index)
+        if covering:
+            return covering
+        beginnings = (self._exact.get(required[:n]) for n in range(len(required) - 1, 0, -1))
+        return [index for index in beginnings if index is not None][:1]
 
 
 def _encodable(text: str) -> str:
