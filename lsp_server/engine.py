@@ -32,10 +32,11 @@ class ModelChoice:
     model: str = EMBEDDED
     device: str = "auto"
     threads: int = 0
+    context_tokens: int = 0
 
     @classmethod
     def of(cls, settings: Settings) -> ModelChoice:
-        return cls(settings.model, settings.device, settings.threads)
+        return cls(settings.model, settings.device, settings.threads, settings.context_tokens)
 
 
 def load_predictor(choice: ModelChoice) -> Predictor:
@@ -50,7 +51,12 @@ def load_predictor(choice: ModelChoice) -> Predictor:
     from model.local import LocalPredictor
 
     path = None if name == EMBEDDED else Path(name).expanduser()
-    return LocalPredictor.load(path, device=choice.device, threads=choice.threads or None)
+    return LocalPredictor.load(
+        path,
+        device=choice.device,
+        threads=choice.threads or None,
+        context_tokens=choice.context_tokens or None,
+    )
 
 
 def threshold(predictor: Predictor, mode: Mode, gate: str, *, invoked: bool) -> float:

@@ -63,9 +63,9 @@ class Settings:
     )
     context_tokens: int = _setting(
         "contextTokens",
-        2048,
-        "Largest prompt, in tokens; a model with a smaller window uses that.",
-        minimum=128,
+        0,
+        "Largest prompt, in tokens; 0 leaves it to Redraft (1024 on a CPU, 8192 on a GPU).",
+        minimum=0,
         maximum=32768,
     )
     exclude: tuple[str, ...] = _setting(

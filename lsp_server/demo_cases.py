@@ -1,0 +1,89 @@
+"""What `redraft demo` shows: situations in a file of the standard library, as data.
+
+Responsible for the situations only. They name places in the file by text that has stood there for
+many Python versions. Knows nothing of the server.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from model.protocol import Mode
+
+FILE = "textwrap.py"
+"""The module of the running interpreter's standard library that is copied."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One situation.
+
+    The user edits the file as `edits` say (old text, new text; each where old first stands) and then
+    types `typed`, key by key, at the end of the text `before`. `cut` is what the file holds there
+    and the user has not written yet: it is taken out first, and the answer is compared with it.
+    `file` and `text` stand for another file. `silent` says that no suggestion is the right answer.
+    """
+
+    title: str
+    mode: Mode
+    before: str
+    typed: str = ""
+    cut: str = ""
+    edits: tuple[tuple[str, str], ...] = ()
+    held: str | None = None
+    silent: bool = False
+    file: str = FILE
+    text: str | None = None
+
+
+CASES = (
+    Case(
+        "FIM: a completion in the middle of a line",
+        "fim",
+        before="            width = self.width - len",
+        typed="(",
+        cut="indent",
+    ),
+    Case(
+        "FIM: a completion of several lines",
+        "fim",
+        before="            if lines:\n                indent = self.subsequent_indent\n            else",
+        typed=":",
+        cut="\n                indent = self.initial_indent",
+    ),
+    Case(
+        "next edit: a rename, its next occurrence is proposed",
+        "next_edit",
+        edits=(("chunks = self._split_chunks(text)", "pieces = self._split_chunks(text)"),),
+        before="        pieces",
+        held="pieces",
+    ),
+    Case(
+        "next edit: an edit repeated on the following line",
+        "next_edit",
+        edits=(
+            (
+                "        self.initial_indent = initial_indent",
+                "        self.initial_indent = str(initial_indent)",
+            ),
+        ),
+        before="        self.initial_indent = str(initial_indent)",
+        held="str(subsequent_indent)",
+    ),
+    Case(
+        "silence: an edit that leads to no other",
+        "next_edit",
+        edits=(("# Written by Greg Ward", "# Written by Gregory Ward"),),
+        before="# Written by Gregory Ward",
+        silent=True,
+    ),
+    Case(
+        "silence: a file with secrets is never read",
+        "fim",
+        file=".env",
+        text="API_TOKEN=\n",
+        before="API_TOKEN",
+        typed="=",
+        silent=True,
+    ),
+)
