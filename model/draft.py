@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from diffing.edits import Edit
 from model.draft_imports import missing_imports, unused_imports
-from model.draft_rank import log_odds, proposal_features
+from model.draft_rank import family, log_odds, proposal_features
 from model.draft_rewrites import Rewrite, rewrites_of
 from model.draft_rules import (
     finished_lines,
@@ -158,7 +158,7 @@ def _ranked(view: View) -> list[tuple[float, Proposal, dict[str, float]]]:
         if not rules:
             link = (proposal.rule, proposal.link, proposal.recency)
             groups.setdefault(link, []).append(proposal)
-        rules.add(proposal.rule)
+        rules.add(family(proposal.rule))
     ranked = []
     for group in groups.values():
         firsts = sorted({proposal.first for proposal in group}, key=view.reach)

@@ -13,70 +13,78 @@ from collections.abc import Mapping
 from model.draft_view import Proposal, View
 
 WEIGHTS: Mapping[str, float] = {
-    "above": -1.13,
-    "distance": 0.06,
-    "inside": 0.58,
-    "link": 0.15,
+    "above": -1.20,
+    "distance": 0.07,
+    "inside": 0.62,
+    "link": 0.11,
     "link new": 0.19,
-    "new lines": -0.29,
-    "newest": 0.02,
-    "old lines": 0.78,
-    "open": -0.29,
-    "order": -0.82,
-    "recency": -0.52,
-    "rule:above-definition": 0.51,
-    "rule:add-import": 0.41,
-    "rule:add-import-line": -0.29,
+    "new lines": -0.32,
+    "newest": 0.03,
+    "old lines": 0.75,
+    "open": -0.26,
+    "order": -0.81,
+    "recency": -0.51,
+    "rule:above-definition": 0.48,
+    "rule:add-import": 0.40,
+    "rule:add-import-line": -0.33,
     "rule:analogy": -1.00,
     "rule:analogy-lossy": -1.00,
     "rule:complete-pair": -1.00,
-    "rule:delete-both": -0.22,
-    "rule:delete-identical": 2.54,
-    "rule:delete-left": -0.76,
-    "rule:delete-moved": -0.45,
-    "rule:delete-right": 0.16,
-    "rule:delete-use": 0.61,
-    "rule:drop-item": -0.72,
-    "rule:finish-line": 2.56,
+    "rule:delete-both": -0.24,
+    "rule:delete-identical": 2.42,
+    "rule:delete-left": -0.24,
+    "rule:delete-moved": -0.49,
+    "rule:delete-right": 0.27,
+    "rule:delete-use": 0.76,
+    "rule:drop-item": -0.65,
+    "rule:finish-line": 2.54,
     "rule:finish-word": 0.83,
-    "rule:half-done": 3.50,
-    "rule:identical": 0.01,
-    "rule:insert-after": 1.73,
-    "rule:insert-before": 0.75,
-    "rule:insert-both": -0.91,
+    "rule:half-done": 3.38,
+    "rule:identical": 0.02,
+    "rule:insert-after": 1.56,
+    "rule:insert-before": 0.66,
+    "rule:insert-both": -1.00,
     "rule:insert-left": -1.00,
     "rule:insert-right": -1.00,
-    "rule:joint": -0.91,
-    "rule:migrate-format": 3.05,
-    "rule:migrate-quotes": 1.76,
-    "rule:migrate-typing": 1.02,
-    "rule:replace-both": -0.28,
+    "rule:joint": -0.90,
+    "rule:migrate-format": 2.78,
+    "rule:migrate-quotes": 1.27,
+    "rule:migrate-typing": 0.77,
+    "rule:replace-both": -0.24,
     "rule:replace-left": -1.00,
     "rule:replace-right": -1.00,
-    "rule:similar-block": -0.28,
+    "rule:similar-block": -0.29,
     "rule:similar-insertion": -1.00,
-    "rule:span": 0.28,
-    "rule:substitution": -0.99,
+    "rule:span": 0.02,
+    "rule:substitution": 0.11,
     "rule:subword": -1.00,
-    "rule:template": -0.75,
-    "rule:together": 0.48,
+    "rule:template": -0.95,
+    "rule:together": 0.46,
     "rule:twin-argument": -1.00,
-    "rule:twin-line": 0.60,
-    "rule:unused-import": 1.92,
+    "rule:twin-line": 0.53,
+    "rule:unused-import": 1.82,
     "rule:variant": -1.00,
-    "same line": -0.01,
-    "siblings": -0.35,
-    "touches": -1.24,
-    "votes": 0.84,
-    "bias": -4.33,
+    "same line": -0.05,
+    "siblings": -0.41,
+    "touches": -1.22,
+    "votes": 1.05,
+    "bias": -4.12,
 }
+
+
+_LITERAL = frozenset({"substitution", "span", "variant", "subword", "joint"})
+
+
+def family(rule: str) -> str:
+    """Rules that repeat one substitution, only differently anchored, count as one."""
+    return "literal" if rule in _LITERAL or rule.endswith(("-left", "-right", "-both")) else rule
 
 
 def proposal_features(view: View, proposal: Proposal, order: int, votes: int) -> dict[str, float]:
     """Features by name.
 
     `order` is the place of the proposal among those of its rule and link, nearest first (0-based);
-    `votes` the number of rules that propose the same.
+    `votes` the number of families of rules that propose the same.
     """
     away = view.distance(proposal.first)
     old, new = proposal.last - proposal.first, len(proposal.new)

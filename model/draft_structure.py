@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from model.draft_history import Change, line_pairs, token_ops
+from model.draft_rewrites import name_changes
 from model.draft_shapes import KEYWORDS, TOKEN
 from model.draft_view import Proposal, View, indent_of, reindent
 from model.names import Renaming, rename_in_line, split_words
@@ -169,10 +170,12 @@ def moved_lines(view: View) -> Iterator[Proposal]:
 
 
 def removed_names(change: Change) -> list[str]:
-    """Names that stood in the old lines and not in the new ones, rarest kinds only."""
+    """Names that stood in the old lines and are neither in the new ones nor renamed."""
     new = set(_WORD.findall("\n".join(change.new)))
+    renamed = {old for pair in line_pairs(change) for old, _ in name_changes(*pair)}
     old = dict.fromkeys(_WORD.findall("\n".join(change.old)))
-    return [w for w in old if w not in new and w not in KEYWORDS and w not in _SELF and len(w) > 2]
+    known = new | renamed | KEYWORDS | _SELF
+    return [word for word in old if word not in known and len(word) > 2]
 
 
 def uses_of_removed(view: View) -> Iterator[Proposal]:

@@ -8,10 +8,10 @@ of a name.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
-_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_]+")
 _NAME = re.compile(r"[^\W\d]\w*")
 _INVARIABLE = frozenset(
     {"this", "is", "has", "was", "class", "alias", "args", "kwargs", "status", "bus", "process"}
@@ -23,12 +23,34 @@ def split_words(name: str) -> tuple[tuple[str, str], ...]:
     """Pairs (separator before the word, word): `_getUserName` -> (("_","get"), ("","User"),
     ("","Name")).
     """
-    words = []
-    end = 0
-    for match in _WORD.finditer(name):
-        words.append((name[end : match.start()], match.group()))
-        end = match.end()
+    words: list[tuple[str, str]] = []
+    at = done = 0
+    while at < len(name):
+        if not name[at].isalnum():
+            at += 1
+            continue
+        end = at + 1
+        if name[at].isdigit():
+            end = _run(name, end, str.isdigit)
+        elif name[at].isupper():
+            end = _run(name, end, str.isupper)
+            if end < len(name) and _is_small(name[end]):
+                end = end - 1 if end - at > 1 else _run(name, end, _is_small)
+        else:
+            end = _run(name, end, _is_small)
+        words.append((name[done:at], name[at:end]))
+        at = done = end
     return tuple(words)
+
+
+def _run(name: str, at: int, test: Callable[[str], bool]) -> int:
+    while at < len(name) and test(name[at]):
+        at += 1
+    return at
+
+
+def _is_small(char: str) -> bool:
+    return char.isalpha() and not char.isupper()
 
 
 def plural(word: str) -> str:
@@ -123,6 +145,8 @@ def rename_word_run(name: str, change: Renaming, *, inside: bool) -> str | None:
     for at in range(len(lower) - size + 1):
         window = lower[at : at + size]
         new = change.new
+        if _stands_already(lower, at, change):
+            continue
         if window[:-1] != change.old[:-1]:
             continue
         if window[-1] != change.old[-1]:
@@ -138,6 +162,17 @@ def rename_word_run(name: str, change: Renaming, *, inside: bool) -> str | None:
         joined = "".join(sep + word for sep, word in (*parts[:at], *styled, *parts[at + size :]))
         return joined + name[end:]
     return None
+
+
+def _stands_already(words: tuple[str, ...], at: int, change: Renaming) -> bool:
+    """True when the old words at `at` are part of the new ones (`price` in `unit_price`)."""
+    size = len(change.new)
+    for inset in range(size - len(change.old) + 1):
+        if change.new[inset : inset + len(change.old)] == change.old and inset <= at:
+            start = at - inset
+            if words[start : start + size] == change.new:
+                return True
+    return False
 
 
 def rename_in_line(line: str, change: Renaming, *, inside: bool) -> str:
