@@ -124,6 +124,6 @@ def _verdict(result: Result, paint: Paint) -> str:
         return paint("green", "exactly what the file held")
     if case.cut:
         return f"the file held {case.cut!r}"
-    if case.held and case.held in result.after and case.held not in result.text:
+    if case.held and result.after.count(case.held) > result.text.count(case.held):
         return paint("green", f"it holds what was hoped for: {case.held}")
     return ""

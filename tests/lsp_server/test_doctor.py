@@ -1,0 +1,49 @@
+"""What the doctor finds."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from lsp_server import doctor
+
+
+def test_weights_that_are_whole_and_weights_that_are_cut(tmp_path: Path) -> None:
+    path = tmp_path / "model.safetensors"
+    save_file({"a": torch.zeros(64)}, path)
+    assert doctor._weights(path).verdict == "ok"
+    assert "1 tensors" in doctor._weights(path).says
+    path.write_bytes(path.read_bytes()[:-40])
+    assert doctor._weights(path).verdict == "wrong"
+    path.write_bytes(b"")
+    assert doctor._weights(path).verdict == "wrong"
+
+
+def test_the_exit_code_tells_of_problems(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fine(options: argparse.Namespace):  # type: ignore[no-untyped-def]
+        yield doctor.Finding("ok", "this", "is fine")
+
+    def broken(options: argparse.Namespace):  # type: ignore[no-untyped-def]
+        yield from ()
+        raise OSError("no such luck")
+
+    options = argparse.Namespace(no_load=True)
+    monkeypatch.setattr(doctor, "CHECKS", (fine,))
+    assert doctor.run(options) == 0
+    monkeypatch.setattr(doctor, "CHECKS", (fine, broken))
+    assert doctor.run(options) == 1
+    said = capsys.readouterr().out
+    assert "OSError: no such luck" in said
+    assert "1 problem found" in said
+
+
+def test_memory_is_a_plausible_number() -> None:
+    total, free = doctor.memory_gib()
+    assert total is None or 0.1 < total < 100_000
+    assert free is None or total is None or free <= total
