@@ -156,14 +156,13 @@ def missing_imports(view: View) -> Iterator[Proposal]:
         return
     code = _NO_CODE.sub("", "\n".join(line for change in view.changes for line in change.new))
     imported = {bound_name(item) for statement in view.statements for item in statement.items}
-    names = {name for name in came - imported - KEYWORDS if _is_free(view, name, code)}
-    if not names:
-        return
-    seen: set[tuple[str, str]] = set()
-    for name, module, item in _sources(view, names):
-        if (module, item) in seen:
+    names = came - imported - KEYWORDS
+    free: dict[str, bool] = {}
+    for name, module, item in dict.fromkeys(_sources(view, names)):
+        if name not in free:
+            free[name] = _is_free(view, name, code)
+        if not free[name]:
             continue
-        seen.add((module, item))
         link = (name, name)
         for statement in view.statements:
             if module and statement.module == module and statement.style != "plain":
@@ -185,11 +184,7 @@ def _is_free(view: View, name: str, code: str) -> bool:
     binding = re.compile(
         rf"\b(?:def|class|as|for)\s+{name}\b|(?<![\w.=!<>]){name}\s*(?::[^=\n]*)?=(?!=)|[(,]\s*{name}\s*[:,)]"
     )
-    return not any(
-        binding.search(view.lines[number])
-        for number, lowered in enumerate(view.lower, view.low)
-        if name.lower() in lowered
-    )
+    return not any(binding.search(view.lines[number]) for number in view.lines_with(name.lower()))
 
 
 def _place(view: View, line: str, module: str) -> int:

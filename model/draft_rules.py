@@ -62,9 +62,7 @@ def repeat_rewrites(view: View, rewrites: list[Rewrite]) -> Iterator[Proposal]:
     found: dict[int, list[tuple[Rewrite, str]]] = {}
     for rewrite in rewrites:
         hits: dict[int, str] = {}
-        for number, lowered in enumerate(view.lower, view.low):
-            if rewrite.needle not in lowered:
-                continue
+        for number in view.lines_with(rewrite.needle):
             line = view.lines[number]
             after = rewrite.apply(line)
             if after is not None and after != line:
@@ -233,17 +231,20 @@ def similar_blocks(view: View) -> Iterator[Proposal]:
         first_shape = kinds(change.old[0].strip())
         if carried is None or len(first_shape) < 3:
             continue
-        places = []
-        for number in range(view.low, view.high - size + 1):
-            if number in change.span or kinds(view.lines[number].strip()) != first_shape:
-                continue
+        starts = [
+            number
+            for number in range(view.low, view.high - size + 1)
+            if number not in change.span and kinds(view.lines[number].strip()) == first_shape
+        ]
+        starts.sort(key=view.reach)
+        places: list[tuple[int, tuple[str, ...]]] = []
+        for number in starts[: 2 * _MAX_PLACES]:
             block = tuple(view.lines[number : number + size])
             after = carried[1](_dedent(block))
             if after is not None:
                 pad = indent_of(block[0])
                 new = tuple(pad + row if row.strip() else row for row in after.split("\n"))
                 places.append((number, new if after else ()))
-        places.sort(key=lambda place: view.reach(place[0]))
         for number, new in places[:_MAX_PLACES]:
             link = (change.old[0].strip(), change.new[0].strip() if change.new else "")
             yield Proposal(
@@ -267,12 +268,15 @@ def similar_insertions(view: View) -> Iterator[Proposal]:
                 continue
             ours = [token for _, token in shape(context[0].strip())]
             common = {t for t in ours if len(t) > 2 and t not in KEYWORDS}
+            starts = [
+                number
+                for number in range(view.low, view.high)
+                if number not in change.span and kinds(view.lines[number].strip()) == mark
+            ]
+            starts.sort(key=view.reach)
             places = []
-            for number in range(view.low, view.high):
-                line = view.lines[number].strip()
-                if kinds(line) != mark or number in change.span or line == context[0].strip():
-                    continue
-                theirs = [token for _, token in shape(line)]
+            for number in starts[:_MAX_PLACES]:
+                theirs = [token for _, token in shape(view.lines[number].strip())]
                 names = name_map(ours, theirs)
                 if not names:
                     continue
@@ -281,10 +285,8 @@ def similar_insertions(view: View) -> Iterator[Proposal]:
                     "".join(space + carry(token, names) for space, token in shape(row))
                     for row in reindent(change.new, context[0], pad)
                 )
-                if new == change.new and not common & set(theirs):
-                    continue
-                places.append((number + below, new))
-            places.sort(key=lambda place: view.reach(place[0]))
+                if new != change.new or common & set(theirs):
+                    places.append((number + below, new))
             for number, new in places[:4]:
                 beside = (
                     view.lines[number : number + len(new)]

@@ -89,8 +89,8 @@ def pass_through(view: View) -> Iterator[Proposal]:
             link = (sibling, item)
             places: list[tuple[int, int, str, str]] = []
             needle = sibling.lower()
-            for number, lowered in enumerate(view.lower, view.low):
-                if needle not in lowered or number in change.span:
+            for number in view.lines_with(needle):
+                if number in change.span:
                     continue
                 line = view.lines[number]
                 twin = _twin(line, sibling, item)
@@ -188,8 +188,8 @@ def uses_of_removed(view: View) -> Iterator[Proposal]:
             if not 0 < count <= 8:
                 continue
             link = (name, "")
-            for number, lowered in enumerate(view.lower, view.low):
-                if name.lower() not in lowered or number in change.span:
+            for number in view.lines_with(name.lower()):
+                if number in change.span:
                     continue
                 line = view.lines[number]
                 words = [w for w in _WORD.findall(line) if w not in _SELF and w not in KEYWORDS]

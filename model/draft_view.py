@@ -7,8 +7,11 @@ proposal (whole lines). Knows nothing of the rules.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate
 
 from model.draft_history import Change, recent_changes
 from model.imports import Import, read_imports
@@ -80,9 +83,24 @@ class View:
         return self.lines[self.cursor_line][: self.cursor_column]
 
     @cached_property
-    def lower(self) -> list[str]:
-        """Lower-case lines within reach, index 0 being line `low`."""
-        return "\n".join(self.lines[self.low : self.high]).lower().split("\n")
+    def _lower(self) -> tuple[str, list[int]]:
+        """The lines within reach in lower case, and where each begins in that text."""
+        rows = [line.lower() for line in self.lines[self.low : self.high]]
+        return "\n".join(rows), [0, *accumulate(len(row) + 1 for row in rows)]
+
+    def lines_with(self, needle: str) -> Iterator[int]:
+        """Lines within reach that hold a lower-case text, in order; all of them for an empty
+        one.
+        """
+        if not needle:
+            yield from range(self.low, self.high)
+            return
+        text, starts = self._lower
+        at = text.find(needle)
+        while at >= 0:
+            row = bisect_right(starts, at) - 1
+            yield self.low + row
+            at = text.find(needle, starts[row + 1])
 
     @cached_property
     def places(self) -> dict[str, list[int]]:
