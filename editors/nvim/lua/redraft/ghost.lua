@@ -1,0 +1,118 @@
+--- Ghost text: Neovim's own inline completion, kept true to what is typed.
+---
+--- Neovim 0.12 draws the text and asks for it. Between a key and the server's next answer it keeps
+--- the old item though: it draws the item even when something else was typed, and puts it where the
+--- cursor was, in front of what was typed since. Here such an item is withdrawn, or cut to what is
+--- left of it. Items of other servers are left alone.
+
+local api = vim.api
+local M = {}
+
+local namespace = api.nvim_create_namespace('nvim.lsp.inline_completion')
+
+--- Neovim's state for a buffer; nil where this Neovim keeps it elsewhere.
+local function completor(bufnr)
+  local found, capability = pcall(require, 'vim.lsp._capability')
+  local kind = found and vim.tbl_get(capability, 'all', 'inline_completion')
+  return kind and kind.active and kind.active[bufnr] or nil
+end
+
+local function client_of(item)
+  local client = vim.lsp.get_client_by_id(item.client_id)
+  return client and client.name == 'redraft' and client or nil
+end
+
+--- What of an item is still to be inserted at the cursor: text, row, column, and how many bytes
+--- after the cursor it replaces. Nil when it is used up, or the user went another way.
+---@return string?, integer?, integer?, integer?
+local function rest(item, bufnr)
+  local range = item.range
+  if type(item.insert_text) ~= 'string' or not range or api.nvim_get_current_buf() ~= bufnr then
+    return nil
+  end
+  local cursor = api.nvim_win_get_cursor(0)
+  local row, col = cursor[1] - 1, cursor[2]
+  local text = item.insert_text:gsub('\r\n', '\n')
+  local ok, typed = pcall(api.nvim_buf_get_text, bufnr, range.start_row, range.start_col, row, col, {})
+  if not ok then
+    return nil
+  end
+  local before = table.concat(typed, '\n')
+  if #before >= #text or not vim.startswith(text, before) then
+    return nil
+  end
+  return text:sub(#before + 1), row, col, range.end_col - range.start_col
+end
+
+local function insert(item, bufnr)
+  local text, row, col, width = rest(item, bufnr)
+  if not text then
+    return
+  end
+  local line = api.nvim_buf_get_lines(bufnr, row, row + 1, false)[1]
+  local lines = vim.split(text, '\n', { plain = true })
+  vim.bo[bufnr].undolevels = vim.bo[bufnr].undolevels -- one step of undo for what is inserted
+  api.nvim_buf_set_text(bufnr, row, col, row, math.min(col + width, #line), lines)
+  api.nvim_win_set_cursor(0, { row + #lines, (#lines == 1 and col or 0) + #lines[#lines] })
+  if item.command then
+    client_of(item):exec_cmd(item.command, { bufnr = bufnr })
+  end
+end
+
+--- Insert what is shown. False when nothing is, so that a mapping can do something else.
+---@param bufnr? integer
+---@return boolean
+function M.accept(bufnr)
+  bufnr = bufnr and bufnr ~= 0 and bufnr or api.nvim_get_current_buf()
+  if not vim.lsp.inline_completion then
+    return false
+  end
+  M.prune(bufnr)
+  return vim.lsp.inline_completion.get({
+    bufnr = bufnr,
+    on_accept = function(item)
+      if not (item.range and type(item.insert_text) == 'string' and client_of(item)) then
+        return item
+      end
+      insert(item, bufnr)
+    end,
+  })
+end
+
+--- Withdraw what no longer continues the text before the cursor.
+---@param bufnr integer
+function M.prune(bufnr)
+  local state = completor(bufnr)
+  local item = state and state.current
+  if item and client_of(item) and not rest(item, bufnr) then
+    state.current = nil
+    api.nvim_buf_clear_namespace(bufnr, namespace, 0, -1)
+  end
+end
+
+--- Whether ghost text stands in the buffer.
+---@param bufnr? integer
+---@return boolean
+function M.visible(bufnr)
+  return #api.nvim_buf_get_extmarks(bufnr or 0, namespace, 0, -1, { limit = 1 }) > 0
+end
+
+--- Switch ghost text on in a buffer, where this Neovim has it.
+---@param bufnr integer
+---@param group integer augroup
+function M.attach(bufnr, group)
+  if not vim.lsp.inline_completion then
+    return
+  end
+  vim.lsp.inline_completion.enable(true, { bufnr = bufnr })
+  -- After Neovim's own handlers of these events, which were made by enable().
+  api.nvim_create_autocmd({ 'CursorMovedI', 'TextChangedI', 'TextChangedP' }, {
+    group = group,
+    buffer = bufnr,
+    callback = function()
+      M.prune(bufnr)
+    end,
+  })
+end
+
+return M
