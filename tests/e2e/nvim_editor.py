@@ -80,7 +80,17 @@ class Nvim:
             f"XDG_{name}_HOME={self.folder / name.lower()}"
             for name in ("CONFIG", "DATA", "STATE", "CACHE")
         ]
-        argv = ["env", *places, path, "--embed", "--headless", "--clean", "-n"]
+        argv = [
+            "env",
+            "-C",
+            str(self.work),
+            *places,
+            path,
+            "--embed",
+            "--headless",
+            "--clean",
+            "-n",
+        ]
         self.api = pynvim.attach("child", argv=argv)
         self.api.options["columns"], self.api.options["lines"] = 100, 30
         base = {"gitHistory": False, "watchFiles": "off", **(settings or {})}
@@ -157,7 +167,9 @@ class Nvim:
             return None
         assert len(marks) == 1
         details = marks[0][2]
-        return "\n".join([chunks(details["virt_text"]), *map(chunks, details.get("virt_lines", []))])
+        return "\n".join(
+            [chunks(details["virt_text"]), *map(chunks, details.get("virt_lines", []))]
+        )
 
     def drawn(self) -> list[tuple[str, int, int, Any]]:
         """How the next edit is drawn: kind, row, column and what is shown."""

@@ -1,0 +1,374 @@
+"""Neovim 0.12, driven by keys: what a user of the plugin sees and gets."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from nvim_editor import ROOT, Nvim, find_nvim
+
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.skipif(find_nvim()[0] is None, reason=find_nvim()[1]),
+]
+
+PRINT = {"mode": "fim", "when": {"regex": "pri$"}, "insert": "nt(value)"}
+LOOP = {"mode": "fim", "when": {"regex": "for $"}, "insert": "x in xs:\n    print(x)"}
+RENAME = {
+    "mode": "next_edit",
+    "when": {"history": "+total"},
+    "replace": {"old": "count", "new": "total", "all": True},
+}
+KEYMAPS = {"keymaps": {"accept": "<Tab>", "reject": "<C-e>", "next": "<C-n>"}}
+CLIENTS = "return vim.tbl_map(function(c) return c.id end, vim.lsp.get_clients())"
+
+
+@pytest.fixture
+def nvim(tmp_path: Path) -> Iterator[Nvim]:
+    nvim = Nvim(tmp_path)
+    yield nvim
+    nvim.stop()
+
+
+def test_typed_keys_give_ghost_text_and_tab_inserts_exactly_it(nvim: Nvim) -> None:
+    nvim.start([PRINT, LOOP], setup=KEYMAPS)
+    nvim.open("a.py", "é = '😀'\n\n")
+    nvim.place(1, 0)
+    nvim.keys("iü; pri")
+    nvim.wait_for_ghost("nt(value)")
+    assert [(row, column) for row, column, _ in nvim.marks("nvim.lsp.inline_completion")] == [
+        (1, len("ü; pri".encode()))
+    ]
+    assert nvim.text() == "é = '😀'\nü; pri\n"
+    nvim.keys("<Tab>")
+    nvim.wait_for_text("é = '😀'\nü; print(value)\n")
+    assert nvim.cursor() == (1, len("ü; print(value)".encode()))
+    assert nvim.ghost() is None
+    nvim.wait(lambda: nvim.status()["outcomes"] == {"accepted": 1})
+
+    nvim.keys("<CR>for ")
+    nvim.wait_for_ghost("x in xs:\n    print(x)")
+    nvim.keys("<Tab>")
+    nvim.wait_for_text("é = '😀'\nü; print(value)\nfor x in xs:\n    print(x)\n")
+    assert nvim.cursor() == (3, 12)
+    nvim.keys("<Esc>u")
+    nvim.wait_for_text("é = '😀'\nü; print(value)\nfor \n")
+    nvim.wait(lambda: nvim.status()["outcomes"] == {"accepted": 2})
+
+
+def test_accepting_after_typing_some_of_it_inserts_what_is_left(nvim: Nvim) -> None:
+    nvim.start([PRINT, LOOP], setup=KEYMAPS)
+    nvim.open("a.py", "\n")
+    nvim.keys("ipri")
+    nvim.wait_for_ghost("nt(value)")
+    nvim.keys("nt<Tab>")  # faster than Neovim asks again
+    nvim.wait_for_text("print(value)\n")
+    assert nvim.cursor() == (0, 12)
+    nvim.wait(lambda: nvim.status()["outcomes"] == {"accepted": 1})
+
+    nvim.keys("<CR>pri")
+    nvim.wait_for_ghost("nt(value)")
+    nvim.keys("z<Tab>")  # no longer what was suggested, so Tab is a tab
+    nvim.wait_for_text("print(value)\npriz\t\n")
+
+    nvim.keys("<C-u>for ")
+    nvim.wait_for_ghost("x in xs:\n    print(x)")
+    nvim.keys("x in xs:<CR>    pr<Tab>")  # into its second line
+    nvim.wait_for_text("print(value)\nfor x in xs:\n    print(x)\n")
+
+
+def test_typing_through_keeps_the_ghost_text_without_asking_the_model(nvim: Nvim) -> None:
+    nvim.start([PRINT], setup=KEYMAPS)
+    nvim.open("a.py", "\n")
+    nvim.keys("ipri")
+    nvim.wait_for_ghost("nt(value)")
+    for count, (key, left) in enumerate([("n", "t(value)"), ("t", "(value)"), ("(", "value)")], 2):
+        nvim.keys(key)
+        nvim.wait_for_ghost(left)
+        nvim.wait(lambda count=count: nvim.status()["requests"] == count)
+        assert nvim.ghost() == left
+    status = nvim.status()
+    assert status["predictions"] == 1
+    assert status["counts"] == {"model": 1, "live": 3}
+    nvim.keys("<Tab>")
+    nvim.wait_for_text("print(value)\n")
+    assert len(nvim.calls()) == 1
+
+
+def test_another_key_takes_the_ghost_text_away_at_once(nvim: Nvim) -> None:
+    slow = {"mode": "fim", "delay_ms": 60_000}
+    nvim.start([PRINT, slow], setup=KEYMAPS, settings={"deadlineMs": 60_000})
+    nvim.open("a.py", "\n")
+    nvim.keys("ipri")
+    nvim.wait_for_ghost("nt(value)")
+    nvim.keys("v")
+    nvim.wait(lambda: nvim.ghost() is None)
+    nvim.wait(lambda: nvim.status()["pending"] == 1)  # and the next answer is not there yet
+    assert nvim.text() == "priv\n"
+    nvim.keys("<Esc>")  # Neovim withdraws its question
+    nvim.wait(lambda: nvim.status()["pending"] == 0)
+    assert len(nvim.calls("cancelled")) == 1
+
+
+def test_twelve_fast_keys_leave_one_live_request(nvim: Nvim) -> None:
+    slow = {"mode": "fim", "delay_ms": 60_000}
+    nvim.start([slow], settings={"deadlineMs": 60_000})
+    nvim.open("a.py", "\n")
+    nvim.keys("iabcdefghijkl")
+    nvim.wait(lambda: nvim.calls())
+    status = nvim.status()
+    assert nvim.text() == "abcdefghijkl\n"
+    assert (status["requests"], status["pending"], status["superseded"]) == (1, 1, 0)
+    nvim.keys("<Esc>")
+    nvim.wait(lambda: nvim.status()["pending"] == 0)
+
+    nvim.keys("cc")
+    for count, key in enumerate("abcdefghijkl", 2):  # each as soon as the last was asked about
+        nvim.keys(key)
+        nvim.wait(lambda count=count: nvim.status()["requests"] == count)
+    status = nvim.wait(lambda: len(nvim.calls()) == 13 and nvim.status())
+    assert (status["pending"], status["superseded"]) == (1, 11)
+    assert [call["cursor"] for call in nvim.calls()][1:] == list(range(1, 13))
+    assert len(nvim.calls("cancelled")) == 12
+    assert nvim.ghost() is None
+
+
+def test_next_edit_is_shown_applied_and_undone_in_one_step(nvim: Nvim) -> None:
+    nvim.start([RENAME], setup=KEYMAPS)
+    nvim.open("a.py", "count = 0\nprint(count)\nreturn count + 1\n")
+    nvim.keys("cwtotal<Esc>")
+    nvim.wait(nvim.drawn)
+    assert nvim.drawn() == [
+        ("RedraftDelete", 1, 6, (1, 11)),
+        ("inline", 1, 11, "total"),
+        ("RedraftDelete", 2, 7, (2, 12)),
+        ("inline", 2, 12, "total"),
+    ]
+    assert nvim.text() == "total = 0\nprint(count)\nreturn count + 1\n"
+    nvim.keys("<Tab>")
+    nvim.wait_for_text("total = 0\nprint(total)\nreturn total + 1\n")
+    assert nvim.cursor() == (1, 11)
+    assert nvim.drawn() == []
+    nvim.wait(lambda: nvim.status()["outcomes"].get("accepted") == 1)
+    nvim.keys("u")
+    nvim.wait_for_text("total = 0\nprint(count)\nreturn count + 1\n")
+
+
+def test_a_next_edit_out_of_sight_is_jumped_to_first(nvim: Nvim) -> None:
+    nvim.start([RENAME], setup=KEYMAPS)
+    filler = "pass\n" * 80
+    nvim.open("a.py", f"count = 0\n{filler}    print(count)\n")
+    nvim.keys("cwtotal<Esc>")
+    nvim.wait(nvim.drawn)
+    assert ("right_align", 0, 0, " ↓ next edit: line 82 ") in nvim.drawn()
+    nvim.keys("<Tab>")
+    nvim.wait(lambda: nvim.cursor() == (81, 4))
+    assert nvim.text() == f"total = 0\n{filler}    print(count)\n"
+    assert nvim.drawn() == [("RedraftDelete", 81, 10, (81, 15)), ("inline", 81, 15, "total")]
+    nvim.keys("<Tab>")
+    nvim.wait_for_text(f"total = 0\n{filler}    print(total)\n")
+    nvim.keys("<C-o>")
+    nvim.wait(lambda: nvim.cursor()[0] == 0)  # the way back is in the jump list
+
+
+def test_a_rejected_next_edit_goes_and_stays_away(nvim: Nvim) -> None:
+    nvim.start([RENAME], setup=KEYMAPS)
+    nvim.open("a.py", "count = 0\nprint(count)\n")
+    nvim.keys("cwtotal<Esc>")
+    nvim.wait(nvim.drawn)
+    nvim.keys("<C-e>")
+    nvim.wait(lambda: not nvim.drawn())
+    nvim.wait(lambda: nvim.status()["outcomes"] == {"rejected": 1})
+    nvim.keys("<C-n>")
+    nvim.wait(lambda: "no next edit (already-rejected)" in nvim.messages())
+    assert nvim.drawn() == []
+    assert nvim.text() == "total = 0\nprint(count)\n"
+
+
+def test_whole_lines_are_drawn_as_lines(nvim: Nvim) -> None:
+    def rule(word: str, start: tuple[int, int], end: tuple[int, int], text: str) -> dict:
+        where = {
+            side: {"line": line, "character": column}
+            for side, (line, column) in (("start", start), ("end", end))
+        }
+        edit = {"range": where, "new_text": text}
+        return {"mode": "next_edit", "when": {"text": word}, "edits": [edit]}
+
+    nvim.start(
+        [
+            rule("first", (2, 0), (2, 0), "new = 1\nnewer = 2\n"),
+            rule("second", (1, 4), (2, 4), "x():\n    z = 3"),
+            rule("third", (1, 3), (1, 3), "(a,\n  b)"),
+            rule("fourth", (1, 0), (2, 0), ""),
+        ],
+        setup=KEYMAPS,
+    )
+    text = "a\nb = c\nd = e\n"
+    nvim.open("a.py", text)
+    drawn = {
+        "first": [("lines", 1, 0, ["new = 1", "newer = 2"])],
+        "second": [("RedraftDelete", 1, 0, (2, 5)), ("lines", 2, 5, ["b = x():", "    z = 3e"])],
+        "third": [("RedraftDelete", 1, 0, (1, 5)), ("lines", 1, 5, ["b =(a,", "  b) c"])],
+        "fourth": [("RedraftDelete", 1, 0, (2, 0))],
+    }
+    for word, expected in drawn.items():
+        nvim.keys(f"ggcc{word}<Esc>")
+        nvim.wait(lambda expected=expected: sorted(nvim.drawn()) == sorted(expected))
+    nvim.keys("<Tab>")
+    nvim.wait_for_text("fourth\nd = e\n")
+
+
+def test_a_secret_file_gets_nothing_and_status_says_why(nvim: Nvim) -> None:
+    nvim.start([{"mode": "any", "insert": "leak"}], setup=KEYMAPS)
+    nvim.open(".env", "TOKEN=abc\n")
+    nvim.keys("Adef")
+    nvim.wait(lambda: nvim.status()["requests"] == 1)
+    nvim.keys("<Esc>")
+    nvim.wait(lambda: nvim.status()["requests"] == 2)  # the next edit
+    status = nvim.status()
+    assert status["counts"] == {"secret-file": 2}
+    assert status["predictions"] == 0
+    assert (nvim.ghost(), nvim.drawn(), nvim.calls()) == (None, [], [])
+    nvim.api.command("Redraft status")
+    nvim.wait(lambda: "last silence: secret-file" in nvim.messages())
+
+
+def test_line_ends_of_the_file_are_kept(nvim: Nvim) -> None:
+    nvim.start([{**LOOP, "insert": "x in xs:\r\n    print(x)"}], setup=KEYMAPS)
+    nvim.open("a.py", "a\r\nb\r\n")
+    nvim.keys("ofor ")
+    nvim.wait(nvim.ghost)
+    nvim.keys("<Tab>")
+    nvim.wait_for_text("a\nfor x in xs:\n    print(x)\nb\n")
+    nvim.keys("<Esc>:write<CR>")
+    wanted = b"a\r\nfor x in xs:\r\n    print(x)\r\nb\r\n"
+    nvim.wait(lambda: (nvim.work / "a.py").read_bytes() == wanted)
+
+
+def test_the_server_can_be_stopped_and_started(nvim: Nvim) -> None:
+    nvim.start([PRINT], setup=KEYMAPS)
+    nvim.open("a.py", "\n")
+    (first,) = nvim.lua(CLIENTS)
+    nvim.api.command("Redraft restart")
+    (second,) = nvim.wait(lambda: nvim.lua(CLIENTS) not in ([], [first]) and nvim.lua(CLIENTS))
+    assert second != first
+    nvim.wait_for_state("ready")
+    nvim.keys("ipri")
+    nvim.wait_for_ghost("nt(value)")
+    nvim.keys("<Esc>")
+
+    nvim.api.command("Redraft disable")
+    nvim.wait(lambda: nvim.lua(CLIENTS) == [])
+    nvim.keys("cc<Tab><Esc>")  # the key does again what it did
+    nvim.wait_for_text("\t\n")
+    nvim.api.command("Redraft toggle")
+    nvim.wait_for_state("ready")
+
+    nvim.lua("vim.uv.kill(...)", _server(nvim), "sigkill")
+    nvim.wait(lambda: nvim.lua(CLIENTS) == [])
+    nvim.api.command("Redraft restart")
+    nvim.wait_for_state("ready")
+    nvim.keys("ccpri")
+    nvim.wait_for_ghost("nt(value)")
+
+
+def test_leaving_neovim_ends_the_server(nvim: Nvim) -> None:
+    nvim.start([PRINT])
+    nvim.open("a.py", "\n")
+    server = _server(nvim)
+    nvim.stop()
+    ended = _ended(server)
+    if not ended:
+        os.kill(server, signal.SIGKILL)
+    assert ended
+
+
+def test_one_server_serves_all_projects(nvim: Nvim) -> None:
+    nvim.start([PRINT])
+    for project in ("one", "two"):
+        (nvim.work / project / ".git").mkdir(parents=True)
+        nvim.open(f"{project}/a.py", "\n")
+    nvim.open("single.py", "\n")
+    folders = nvim.lua(
+        "return vim.tbl_map(function(f) return vim.uri_to_fname(f.uri) end,"
+        " vim.lsp.get_clients()[1].workspace_folders)"
+    )
+    assert folders == [str(nvim.work / "one"), str(nvim.work / "two")]
+    assert len(nvim.lua(CLIENTS)) == 1
+    nvim.keys("ipri")
+    nvim.wait_for_ghost("nt(value)")
+    assert nvim.calls()[0]["path"] == (nvim.work / "single.py").as_posix()
+    nvim.keys("<Esc>:buffer 2<CR>ipri" if "two" in nvim.api.buffers[2].name else "<Esc>")
+
+
+def test_checkhealth_tells_what_works(nvim: Nvim) -> None:
+    nvim.start([PRINT], setup=KEYMAPS)
+    nvim.open("a.py", "\n")
+    nvim.api.command("checkhealth redraft")
+    report = nvim.text()
+    for line in (
+        r"OK Neovim \S+ draws ghost text itself",
+        r"OK server: redraft \d",
+        r"OK client \d+ is attached to 1 buffer",
+        r"OK the server offers inline completion",
+        r"OK Redraft \S+, ready, model scripted",
+    ):
+        assert re.search(line, report), report
+    assert "ERROR" not in report
+    assert "WARNING" not in report
+
+
+def test_the_help_has_its_tags(nvim: Nvim) -> None:
+    nvim.start([PRINT])
+    text = (ROOT / "editors" / "nvim" / "doc" / "redraft.txt").read_text()
+    for name in ("redraft.setup()", ":Redraft", "redraft-highlights"):
+        assert f"*{name}*" in text
+
+
+def test_the_documented_configuration_without_the_plugin_works(nvim: Nvim) -> None:
+    page = (ROOT / "docs" / "editors.md").read_text()
+    block = re.search(r"## Neovim, without a plugin\n.*?```lua\n(.*?)```", page, re.DOTALL)
+    assert block is not None
+    local = "vim.lsp.config('redraft', { cmd = cmd, cmd_env = cmd_env, init_options = settings })"
+    nvim.start([PRINT], init=f"{block[1]}\n{local}")
+    nvim.open("a.py", "\n")
+    nvim.keys("ipri")
+    nvim.wait_for_ghost("nt(value)")
+    nvim.keys("<Tab>")
+    nvim.wait_for_text("print(value)\n")
+    nvim.wait(lambda: nvim.status()["outcomes"] == {"accepted": 1})
+    nvim.keys("<Tab>")  # nothing to accept
+    nvim.wait_for_text("print(value)\t\n")
+
+    nvim.keys("<CR>pri")
+    nvim.wait_for_ghost("nt(value)")
+    nvim.keys("v")  # silence of the server takes the old text away
+    nvim.wait(lambda: nvim.ghost() is None)
+
+
+def _server(nvim: Nvim) -> int:
+    """The process id of the server, which is a child of Neovim's."""
+    own = nvim.lua("return vim.fn.getpid()")
+    found = nvim.wait(lambda: nvim.lua("return vim.api.nvim_get_proc_children(...)", own))
+    assert len(found) == 1
+    return int(found[0])
+
+
+def _ended(process: int) -> bool:
+    """Whether a process is gone, after some seconds at most."""
+    import time
+
+    ends = time.monotonic() + 10
+    while time.monotonic() < ends:
+        try:
+            state = Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[0]
+        except OSError:
+            return True
+        if state == "Z":
+            return True
+        time.sleep(0.02)
+    return False
