@@ -15,9 +15,10 @@ from dataclasses import dataclass
 from diffing.edits import Edit
 from model.bundle import Bundle
 from model.cache import Slot
-from model.denoise import Generation
+from model.denoise import Generation, prefill
 from model.judge import Branch, log_probabilities
 from model.protocol import Request, Stop
+from model.word import likely_rest
 
 SUFFIX_LINES = 2
 SUFFIX_TOKENS = 24
@@ -149,15 +150,19 @@ def complete(
         )
 
     slot = bundle.prefixes.acquire(context)
+    hidden, passes = prefill(bundle.trunk, slot, context, stop)
+    word = likely_rest(bundle, slot, hidden, required, prefix, suffix)
     made = bundle.decoder.generate(
         slot,
         context,
-        required=required,
+        hidden,
+        required=required + word.encode("utf-8", "replace"),
         max_tokens=request.max_tokens,
         done=done,
         reference=reference,
         stop=stop,
     )
+    made.forwards += passes + bool(word)
     if not made.tokens or not made.bytes.startswith(required):
         return [], made
     text = made.bytes[len(required) :].decode("utf-8", "ignore")

@@ -160,6 +160,7 @@ class Decoder:
         self,
         slot: Slot,
         context: Sequence[int],
+        hidden: Tensor | None = None,
         *,
         required: bytes = b"",
         max_tokens: int = 64,
@@ -169,12 +170,14 @@ class Decoder:
     ) -> Generation:
         """Continue `context` (at least one token) until `done(bytes)`, a control token, a limit or the deadline.
 
+        `hidden [1, hidden]` is the context's last state if the caller has encoded it into `slot`.
         `required` are bytes the continuation must begin with. `reference` are tokens from elsewhere that drafts may
         be copied from. Raises `Cancelled` when the request was withdrawn.
         """
         stop = stop or Stop()
         out = Generation()
-        hidden, out.forwards = prefill(self.trunk, slot, context, stop)
+        if hidden is None:
+            hidden, out.forwards = prefill(self.trunk, slot, context, stop)
         logits = self.trunk.head(hidden)[0]
         sequence = [*reference, *context]
         while len(out.tokens) < max_tokens and not stop.expired:

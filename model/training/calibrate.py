@@ -1,6 +1,7 @@
 """Fit the gate: from a suggestion's features to the probability that it is accepted.
 
     python -m model.training.calibrate collect CASES.jsonl --out ROWS.jsonl --limit 600   (repeat to resume)
+    python -m model.training.calibrate collect TEXTS.jsonl --out ROWS.jsonl --share 1     (lines being typed)
     python -m model.training.calibrate fit ROWS.jsonl --model model/embedded
 
 Responsible for collecting labelled suggestions of the predictor itself on cases with known answers, and for a
@@ -12,10 +13,11 @@ from __future__ import annotations
 
 import argparse
 import json
+import random
 import sys
 import zlib
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +26,11 @@ from torch import Tensor
 
 from diffing.edits import apply
 from model.bundle import EMBEDDED, Bundle
-from model.evaluation.cases import BadCase, parse_line
+from model.evaluation.cases import Case, parse_line
 from model.evaluation.oracle import accepts
 from model.gate import FILE, Gate, Logistic
 from model.local import CPU_CONTEXT, LocalPredictor, Work
-from model.protocol import Stop
+from model.protocol import Request, Stop
 
 FEATURES = {
     "draft": (
@@ -54,6 +56,41 @@ def spread(kind: str, index: str) -> float:
     return zlib.crc32(f"{kind}:{index}".encode()) / 2**32
 
 
+def typing_case(row: Mapping[str, Any], index: int) -> Case | None:
+    """A line of a finished file as if it were being typed: what follows a random place in it is taken out."""
+    rng = random.Random(f"{row['path']}:{index}")
+    lines = row["text"].split("\n")
+    at = rng.randrange(len(lines))
+    line = lines[at].rstrip()
+    body = len(line) - len(line.lstrip())
+    if len(line) - body < 4 or len(line) > 120:
+        return None
+    column = rng.randrange(body, len(line) - 1)
+    low, high = max(0, at - 120), at + 60
+    before = "\n".join([*lines[low:at], line[:column]])
+    after = "\n".join(["", *lines[at + 1 : high]])
+    whole = before + line[column:] + after
+    request = Request("fim", row["path"], before + after, len(before), language="python")
+    meta = {"meta": {"kind": "typing", "package": row["package"]}}
+    return Case(f"{row['path']}-{at}-{column}", request, (whole,), meta)
+
+
+def read_sample(path: Path, share: float) -> Iterator[Case]:
+    """A fixed random sample, in random order, of a file of cases or of texts (`{"path", "text", "package"}`)."""
+    with path.open("rb") as lines:
+        sample = [line for i, line in enumerate(lines) if spread("sample", str(i)) < share]
+    sample.sort(key=zlib.crc32)
+    for number, line in enumerate(sample):
+        row = json.loads(line)
+        case = parse_line(line, number) if "cursor" in row else typing_case(row, number)
+        if (
+            isinstance(case, Case)
+            and case.expected is not None
+            and len(case.request.text) <= MAX_TEXT
+        ):
+            yield case
+
+
 def collect(args: argparse.Namespace) -> int:
     """Append one row for every suggestion on a fixed random sample of the cases."""
     bundle = Bundle.load(args.model, threads=args.threads)
@@ -61,18 +98,12 @@ def collect(args: argparse.Namespace) -> int:
     done = set()
     if args.out.exists():
         done = {json.loads(line)["id"] for line in args.out.open()}
-    with args.cases.open("rb") as lines:
-        sample = [line for i, line in enumerate(lines) if spread("sample", str(i)) < args.share]
-    sample.sort(key=zlib.crc32)
     count = 0
     with args.out.open("a") as out, torch.inference_mode():
-        for number, line in enumerate(sample):
+        for case in read_sample(args.cases, args.share):
             if count >= args.limit:
                 break
-            case = parse_line(line, number)
-            if isinstance(case, BadCase) or case.expected is None or case.id in done:
-                continue
-            if len(case.request.text) > MAX_TEXT:
+            if case.id in done:
                 continue
             request, meta = case.request, case.row["meta"]
             rows = []
