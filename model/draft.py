@@ -27,7 +27,6 @@ from model.draft_structure import (
     before_definitions,
     moved_lines,
     pass_through,
-    unfinished_pairs,
     uses_of_removed,
 )
 from model.draft_view import Proposal, View
@@ -88,7 +87,6 @@ def _proposals(view: View) -> Iterator[Proposal]:
     yield from moved_lines(view)
     yield from uses_of_removed(view)
     yield from before_definitions(view)
-    yield from unfinished_pairs(view)
 
 
 def _undoes(view: View, proposal: Proposal) -> bool:

@@ -1,8 +1,8 @@
 """What the user has just changed, as change groups and pairs of lines.
 
 Responsible for reading the history's unified diffs newest first, for placing their groups in the
-present text, and for pairing old lines with the lines that replaced them. Never raises on a damaged
-diff: it reads what it can. Knows nothing of drafts.
+present text, and for pairing old lines with the lines that replaced them. Passes over a diff that
+cannot be read. Knows nothing of drafts.
 """
 
 from __future__ import annotations
@@ -12,7 +12,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 
-_HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
+from diffing.hunks import DiffHunk, parse_unified
+
+CONTEXT = 3
 _MAX_LINES = 40
 _TOKEN = re.compile(r"\w+|\s+|[^\w\s]")
 
@@ -50,78 +52,42 @@ class _Group:
     after: tuple[str, ...]
 
 
-def _clean(path: str) -> str:
-    path = path.split("\t")[0].strip()
-    return path[2:] if path[:2] in ("a/", "b/") else path
-
-
-def _hunk_groups(path: str, start: int, body: list[str]) -> Iterator[_Group]:
-    """Change groups of one hunk; `start` is the 0-based first line of the hunk in the text after
-    the diff.
-    """
-    line = start
+def _hunk_groups(path: str, hunk: DiffHunk) -> Iterator[_Group]:
+    """Change groups of one hunk; their `start` is a line of the text after the diff."""
+    rows = [(tag, line.rstrip("\r\n")) for tag, line in hunk.lines]
+    line = hunk.new_start
     at = 0
-    while at < len(body):
-        if body[at][:1] not in "+-":
+    while at < len(rows):
+        if rows[at][0] == " ":
             line += 1
             at += 1
             continue
         end = at
-        while end < len(body) and body[end][:1] in ("+", "-"):
+        while end < len(rows) and rows[end][0] != " ":
             end += 1
-        old = tuple(row[1:] for row in body[at:end] if row[0] == "-")
-        new = tuple(row[1:] for row in body[at:end] if row[0] == "+")
+        old = tuple(text for tag, text in rows[at:end] if tag == "-")
+        new = tuple(text for tag, text in rows[at:end] if tag == "+")
         above, below = at, end
-        while above > 0 and body[above - 1][:1] not in ("+", "-") and at - above < 3:
+        while above > 0 and rows[above - 1][0] == " " and at - above < CONTEXT:
             above -= 1
-        while below < len(body) and body[below][:1] not in ("+", "-") and below - end < 3:
+        while below < len(rows) and rows[below][0] == " " and below - end < CONTEXT:
             below += 1
-        yield _Group(
-            path,
-            line,
-            old,
-            new,
-            tuple(r[1:] for r in body[above:at]),
-            tuple(r[1:] for r in body[end:below]),
-        )
+        before = tuple(text for _, text in rows[above:at])
+        after = tuple(text for _, text in rows[end:below])
+        yield _Group(path, line, old, new, before, after)
         line += len(new)
         at = end
 
 
 def read_groups(diff: str) -> list[_Group]:
-    """Change groups of one unified diff in file order; what is not a diff is skipped."""
-    groups: list[_Group] = []
-    path = ""
-    rows = diff.split("\n")
-    at = 0
-    while at < len(rows):
-        row = rows[at]
-        at += 1
-        if row.startswith("--- ") and at < len(rows) and rows[at].startswith("+++ "):
-            after, before = _clean(rows[at][4:]), _clean(row[4:])
-            path = before if after == "/dev/null" else after
-            at += 1
-            continue
-        header = _HUNK.match(row)
-        if not header:
-            continue
-        old_left = int(header[2] or 1)
-        new_left = int(header[4] or 1)
-        start = int(header[3]) - (1 if new_left else 0)
-        body = []
-        while at < len(rows) and (old_left > 0 or new_left > 0):
-            kind = rows[at][:1] or " "
-            if kind == "\\":
-                at += 1
-                continue
-            if kind not in " +-":
-                break
-            body.append(rows[at] or " ")
-            old_left -= kind != "+"
-            new_left -= kind != "-"
-            at += 1
-        groups.extend(_hunk_groups(path, start, [row.rstrip("\r") for row in body]))
-    return groups
+    """Change groups of one unified diff in file order; none when it cannot be read."""
+    try:
+        files = parse_unified(diff)
+    except ValueError:
+        return []
+    return [
+        group for file in files for hunk in file.hunks for group in _hunk_groups(file.path, hunk)
+    ]
 
 
 def recent_changes(

@@ -245,36 +245,3 @@ def before_definitions(view: View) -> Iterator[Proposal]:
                 change.recency,
                 len(places),
             )
-
-
-def unfinished_pairs(view: View) -> Iterator[Proposal]:
-    """Of two new consecutive lines one stands elsewhere without the other: add the other."""
-    for change in view.changes:
-        for above, below in pairwise(change.new):
-            for known, other, after in ((above, below, True), (below, above, False)):
-                if len(re.sub(r"\W", "", known)) < 12 or len(re.sub(r"\W", "", other)) < 6:
-                    continue
-                places = []
-                for place in view.places.get(known.strip(), ()):
-                    if place in change.span:
-                        continue
-                    beside = place + 1 if after else place - 1
-                    if not 0 <= beside < len(view.lines):
-                        continue
-                    if view.lines[beside].strip() != other.strip():
-                        places.append(place)
-                if len(places) > 3:
-                    continue
-                places.sort(key=view.reach)
-                for place in places[:3]:
-                    at = place + 1 if after else place
-                    (line,) = reindent((other,), known, view.lines[place])
-                    yield Proposal(
-                        at,
-                        at,
-                        (line,),
-                        "complete-pair",
-                        (known.strip(), other.strip()),
-                        change.recency,
-                        len(places),
-                    )
