@@ -112,7 +112,7 @@ def collect(args: argparse.Namespace) -> int:
                 accepted = accepts(
                     request.text,
                     after,
-                    case.expected,
+                    case.expected or (),
                     request.history,
                     python=request.path.endswith(".py"),
                 )
