@@ -77,15 +77,16 @@ def _literal(rule: str, old: str, new: str, recency: int) -> Rewrite:
 def _anchors(
     old: list[str], new: list[str], op: tuple[int, int, int, int]
 ) -> Iterator[tuple[str, str, str]]:
-    """(rule, old, new): the replaced text alone if it is specific, then with neighbours on either
-    and both sides.
+    """(rule, old, new): the replaced text alone if it is specific (an attribute with its dot: it is
+    another name than the plain word), then with neighbours on either and both sides.
 
     A side grows until the whole holds a word, by three tokens at most.
     """
     i1, i2, j1, j2 = op
     bare = "".join(old[i1:i2])
     if bare.strip() and not is_weak(bare):
-        yield "substitution", bare, "".join(new[j1:j2])
+        dot = "." if i1 and old[i1 - 1] == "." and NAME.match(bare) else ""
+        yield "substitution", dot + bare, dot + "".join(new[j1:j2])
 
     def grown(left: int, right: int, *, leftwards: bool) -> int:
         for _ in range(4):

@@ -281,3 +281,13 @@ def test_drafts_are_real_ordered_and_distinct(
     assert [draft.score for draft in found] == sorted((d.score for d in found), reverse=True)
     if states[0] != states[1] != states[2]:
         assert states[1] not in results
+
+
+def test_a_renamed_attribute_is_not_the_plain_word() -> None:
+    old = "class A:\n    def __init__(self, width):\n        self.width = width\n\n    def area(self, width):\n        return self.width * width\n"
+    new = old.replace("self.width = width", "self.max_width = width")
+    request = Request(
+        "next_edit", "a.py", new, new.index("max_width"), history=(unified_diff(old, new, "a.py"),)
+    )
+    made = {apply(new, [draft.edit]) for draft in drafts(request) if draft.rule == "substitution"}
+    assert made == {new.replace("return self.width", "return self.max_width")}
