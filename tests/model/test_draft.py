@@ -7,6 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from diffing.edits import apply
+from diffing.hunks import unified_diff
 from model.draft import Draft, drafts
 from model.protocol import Request, Snippet
 
