@@ -40,9 +40,9 @@ CASES = (
     Case(
         "FIM: a completion in the middle of a line",
         "fim",
-        before="            width = self.width - len",
-        typed="(",
-        cut="indent",
+        before='\'Hello [...]\'\n    """\n    w = TextWrapper(width',
+        typed="=",
+        cut="width",
     ),
     Case(
         "FIM: a completion of several lines",
@@ -64,11 +64,11 @@ CASES = (
         edits=(
             (
                 "        self.initial_indent = initial_indent",
-                "        self.initial_indent = str(initial_indent)",
+                "        self.initial_indent = initial_indent or ''",
             ),
         ),
-        before="        self.initial_indent = str(initial_indent)",
-        held="str(subsequent_indent)",
+        before="        self.initial_indent = initial_indent or ",
+        held="subsequent_indent or ''",
     ),
     Case(
         "silence: an edit that leads to no other",

@@ -150,9 +150,7 @@ def _register_documents(server: RedraftServer) -> None:
 
 def _register_predictions(server: RedraftServer) -> None:
     @server.feature(lsp.TEXT_DOCUMENT_INLINE_COMPLETION, lsp.InlineCompletionOptions())
-    async def on_inline_completion(
-        ls: RedraftServer, params: Any
-    ) -> lsp.InlineCompletionList | None:
+    async def on_inline_completion(ls: RedraftServer, params: Any) -> lsp.InlineCompletionList:
         return await inline_completion(ls.pipeline, params)
 
     @server.feature(next_edit.METHOD)
