@@ -185,7 +185,7 @@ class Editor:
         """The only item, or None."""
         params = self.inline_params(name, line, character, kind, **context)
         result = await self.request("textDocument/inlineCompletion", params)
-        if result is None:
+        if not result.items:
             return None
         assert len(result.items) == 1
         return result.items[0]

@@ -40,7 +40,7 @@ async def test_an_item_has_text_range_and_command(editor: Editor) -> None:
     assert len(item.command.arguments or []) == 1
 
 
-async def test_silence_is_null_with_a_reason(editor: Editor) -> None:
+async def test_silence_is_an_empty_list_with_a_reason(editor: Editor) -> None:
     await editor.start(PRINT)
     editor.open("a.py", "nothing\n")
     assert (await editor.inline("a.py", 0, 7)) is None
@@ -191,7 +191,7 @@ async def test_extra_and_missing_fields(editor: Editor) -> None:
     params["data"] = {"anything": True}
     assert (await editor.request("textDocument/inlineCompletion", params)).items
     params["textDocument"]["version"] = 7
-    assert (await editor.request("textDocument/inlineCompletion", params)) is None
+    assert (await editor.request("textDocument/inlineCompletion", params)).items == ()
     assert (await editor.reason()) == "stale-version"
     del params["position"]
     with pytest.raises(Exception, match="position") as caught:
@@ -221,5 +221,5 @@ async def test_several_cursors_get_none(editor: Editor) -> None:
     await editor.start(PRINT)
     editor.open("a.py", "pri\n")
     params = editor.inline_params("a.py", 0, 3, selections=[{}, {}])
-    assert (await editor.request("textDocument/inlineCompletion", params)) is None
+    assert (await editor.request("textDocument/inlineCompletion", params)).items == ()
     assert (await editor.reason()) == "multiple-selections"
