@@ -121,9 +121,7 @@ def _verdict(result: Result, paint: Paint) -> str:
     if case.silent:
         return paint("green", "silence is right here") if result.right else "silence was right here"
     if result.right:
-        return paint("green", "exactly what the file held")
+        return paint("green", "exactly what the file held" if case.cut else "exactly right")
     if case.cut:
         return f"the file held {case.cut!r}"
-    if case.held and result.after.count(case.held) > result.text.count(case.held):
-        return paint("green", f"it holds what was hoped for: {case.held}")
-    return ""
+    return f"right would be {case.then[0][1].strip()!r}" if case.then else ""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from model.protocol import Mode
 
 FILE = "textwrap.py"
-"""The module of the running interpreter's standard library that is copied."""
+"""The module of the running interpreter's standard library that most cases copy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,9 @@ class Case:
     The user edits the file as `edits` say (old text, new text; each where old first stands) and then
     types `typed`, key by key, at the end of the text `before`. `cut` is what the file holds there
     and the user has not written yet: it is taken out first, and the answer is compared with it.
-    `file` and `text` stand for another file. `silent` says that no suggestion is the right answer.
+    `then` are the edits that follow from the user's own, nearest first: the answer is right when it
+    makes the first of them, or the first few. `silent` says that no suggestion is the right answer.
+    `file` is another module of the standard library, or any file whose `text` is given.
     """
 
     title: str
@@ -30,7 +32,7 @@ class Case:
     typed: str = ""
     cut: str = ""
     edits: tuple[tuple[str, str], ...] = ()
-    held: str | None = None
+    then: tuple[tuple[str, str], ...] = ()
     silent: bool = False
     file: str = FILE
     text: str | None = None
@@ -56,19 +58,21 @@ CASES = (
         "next_edit",
         edits=(("chunks = self._split_chunks(text)", "pieces = self._split_chunks(text)"),),
         before="        pieces",
-        held="pieces",
+        then=(
+            (
+                "_fix_sentence_endings(chunks)\n        return",
+                "_fix_sentence_endings(pieces)\n        return",
+            ),
+            ("return self._wrap_chunks(chunks)", "return self._wrap_chunks(pieces)"),
+        ),
     ),
     Case(
         "next edit: an edit repeated on the following line",
         "next_edit",
-        edits=(
-            (
-                "        self.initial_indent = initial_indent",
-                "        self.initial_indent = initial_indent or ''",
-            ),
-        ),
-        before="        self.initial_indent = initial_indent or ",
-        held="subsequent_indent or ''",
+        file="sched.py",
+        edits=(("        self.timefunc = timefunc", "        self._timefunc = timefunc"),),
+        before="        self._timefunc",
+        then=(("        self.delayfunc = delayfunc", "        self._delayfunc = delayfunc"),),
     ),
     Case(
         "silence: an edit that leads to no other",

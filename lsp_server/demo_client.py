@@ -59,7 +59,18 @@ class Result:
         if self.case.cut:
             wanted = self.text[: self.cursor] + self.case.cut + self.text[self.cursor :]
             return self.after == wanted
+        if self.case.then:
+            return self.after in self._wanted()
         return None
+
+    def _wanted(self) -> list[str]:
+        """The texts after the first, the first two, ... edits that follow."""
+        texts = []
+        text = self.text
+        for old, new in self.case.then:
+            text = apply(text, [_replacement(text, old, new)])
+            texts.append(text)
+        return texts
 
 
 class _Item(NamedTuple):
