@@ -55,6 +55,7 @@ class Nvim:
         self.work.mkdir()
         self.trace = folder / "trace.jsonl"
         self.api: pynvim.Nvim
+        self.running = False
 
     def start(
         self,
@@ -92,6 +93,7 @@ class Nvim:
             "-n",
         ]
         self.api = pynvim.attach("child", argv=argv)
+        self.running = True
         self.api.options["columns"], self.api.options["lines"] = 100, 30
         base = {"gitHistory": False, "watchFiles": "off", **(settings or {})}
         if init is not None:
@@ -107,8 +109,9 @@ class Nvim:
 
     def stop(self) -> None:
         """Leave Neovim, which leaves the server."""
-        if not hasattr(self, "api"):
+        if not self.running:
             return
+        self.running = False
         with contextlib.suppress(EOFError, OSError):
             self.api.command("qall!", async_=True)
         with contextlib.suppress(EOFError, OSError):
@@ -185,11 +188,13 @@ class Nvim:
         return result
 
     def status(self) -> dict[str, Any]:
-        return self.lua(
+        """What the server says of itself; empty while there is none."""
+        answer = self.lua(
             "local c = vim.lsp.get_clients({ name = 'redraft' })[1]\n"
             "local answer = c and c:request_sync('redraft/status', vim.empty_dict(), 2000)\n"
-            "return answer and answer.result or {}"
+            "return answer and answer.result"
         )
+        return answer or {}
 
     def messages(self) -> str:
         return str(self.api.command_output("messages"))
@@ -199,7 +204,7 @@ class Nvim:
         ends = time.monotonic() + timeout
         while not (value := holds()):
             if time.monotonic() > ends:
-                raise TimeoutError(f"{self.ghost()=} {self.drawn()=} {self.status()=}")
+                raise TimeoutError(f"{self.text()=} {self.ghost()=} {self.drawn()=} {self.status()=}")
             time.sleep(_POLL_S)
         return value
 

@@ -47,7 +47,7 @@ end
 local function insert(item, bufnr)
   local text, row, col, width = rest(item, bufnr)
   if not text then
-    return
+    return false
   end
   local line = api.nvim_buf_get_lines(bufnr, row, row + 1, false)[1]
   local lines = vim.split(text, '\n', { plain = true })
@@ -57,26 +57,12 @@ local function insert(item, bufnr)
   if item.command then
     client_of(item):exec_cmd(item.command, { bufnr = bufnr })
   end
+  return true
 end
 
---- Insert what is shown. False when nothing is, so that a mapping can do something else.
----@param bufnr? integer
----@return boolean
-function M.accept(bufnr)
-  bufnr = bufnr and bufnr ~= 0 and bufnr or api.nvim_get_current_buf()
-  if not vim.lsp.inline_completion then
-    return false
-  end
-  M.prune(bufnr)
-  return vim.lsp.inline_completion.get({
-    bufnr = bufnr,
-    on_accept = function(item)
-      if not (item.range and type(item.insert_text) == 'string' and client_of(item)) then
-        return item
-      end
-      insert(item, bufnr)
-    end,
-  })
+local function withdraw(bufnr, state)
+  state.current = nil
+  api.nvim_buf_clear_namespace(bufnr, namespace, 0, -1)
 end
 
 --- Withdraw what no longer continues the text before the cursor.
@@ -85,9 +71,42 @@ function M.prune(bufnr)
   local state = completor(bufnr)
   local item = state and state.current
   if item and client_of(item) and not rest(item, bufnr) then
-    state.current = nil
-    api.nvim_buf_clear_namespace(bufnr, namespace, 0, -1)
+    withdraw(bufnr, state)
   end
+end
+
+--- Withdraw what is shown.
+---@param bufnr integer
+function M.clear(bufnr)
+  local state = completor(bufnr)
+  if state and state.current and client_of(state.current) then
+    withdraw(bufnr, state)
+  end
+end
+
+--- Insert what is shown. False when nothing is, so that a mapping can do something else. Neovim
+--- evaluates a mapping before it inserts keys typed just before; `otherwise` is called when those
+--- keys were another way to go.
+---@param otherwise? fun()
+---@return boolean
+function M.accept(otherwise)
+  local bufnr = api.nvim_get_current_buf()
+  local state = completor(bufnr)
+  local item = state and state.current
+  if not item or not item.range or type(item.insert_text) ~= 'string' or not client_of(item) then
+    return vim.lsp.inline_completion ~= nil and vim.lsp.inline_completion.get()
+  end
+  if not rest(item, bufnr) then
+    return false
+  end
+  vim.schedule(function()
+    if insert(item, bufnr) then
+      withdraw(bufnr, state)
+    elseif otherwise then
+      otherwise()
+    end
+  end)
+  return true
 end
 
 --- Whether ghost text stands in the buffer.

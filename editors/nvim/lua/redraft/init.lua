@@ -28,6 +28,8 @@ M.config = {
   keymaps = {},
 }
 
+M.enabled = true
+
 local group = api.nvim_create_augroup('redraft', { clear = true })
 local mapped_before = {} ---@type table<string, table>
 
@@ -51,10 +53,40 @@ local function map(bufnr, modes, key, description, action)
     if not vim.startswith(before.desc or '', 'Redraft: ') then
       mapped_before[mode .. key] = before
     end
+    local function feed()
+      local keys = api.nvim_replace_termcodes(fall_back(key, mode), true, true, true)
+      api.nvim_feedkeys(keys, 'n', false)
+    end
     vim.keymap.set(mode, key, function()
-      return action() and '' or fall_back(key, mode)
+      return action(feed) and '' or fall_back(key, mode)
     end, { buffer = bufnr, expr = true, desc = 'Redraft: ' .. description })
   end
+end
+
+local followed = {} ---@type table<integer, true?>
+
+--- Neovim 0.12 stops telling of changes of a buffer for good when it changes while no client is
+--- attached, after a crash of the server for example. Here they are passed on in its place.
+local function follow(bufnr)
+  local found, changes = pcall(require, 'vim.lsp._changetracking')
+  if followed[bufnr] or not found then
+    return
+  end
+  followed[bufnr] = api.nvim_buf_attach(bufnr, false, {
+    on_lines = function(_, _, tick, first, last, new_last)
+      if #vim.lsp.get_clients({ bufnr = bufnr, name = 'redraft' }) == 0 then
+        followed[bufnr] = nil
+        return true
+      end
+      if vim.lsp.util.buf_versions[bufnr] ~= tick then
+        vim.lsp.util.buf_versions[bufnr] = tick
+        changes.send_changes(bufnr, first, last, new_last)
+      end
+    end,
+    on_detach = function()
+      followed[bufnr] = nil
+    end,
+  }) or nil
 end
 
 local function detach(bufnr)
@@ -64,6 +96,7 @@ end
 
 local function attach(bufnr)
   detach(bufnr)
+  follow(bufnr)
   if M.config.ghost_text then
     ghost.attach(bufnr, group)
   end
@@ -119,10 +152,11 @@ function M.setup(opts)
 end
 
 --- Accept ghost text, else jump to or apply the next edit. False when there is neither.
+---@param otherwise? fun() called when it turns out a moment later that there was neither
 ---@return boolean
-function M.accept()
+function M.accept(otherwise)
   local inserting = vim.startswith(api.nvim_get_mode().mode, 'i')
-  return (inserting and ghost.accept()) or nes.accept()
+  return (inserting and ghost.accept(otherwise)) or nes.accept()
 end
 
 ---@return vim.lsp.Client?
@@ -131,18 +165,37 @@ function M.client()
     or vim.lsp.get_clients({ name = 'redraft' })[1]
 end
 
---- Start the server, and keep starting it for new buffers.
-function M.enable()
-  M.setup()
+--- The setting `enable`, for the server that runs and for any that is started later.
+local function switch(on)
+  local settings = { redraft = { enable = on } }
+  vim.lsp.config('redraft', { settings = settings })
+  for _, client in ipairs(vim.lsp.get_clients({ name = 'redraft' })) do
+    client.settings = vim.tbl_deep_extend('force', client.settings or {}, settings)
+    client:notify('workspace/didChangeConfiguration', { settings = client.settings })
+    for bufnr in pairs(client.attached_buffers) do
+      ghost.clear(bufnr)
+      nes.clear(bufnr)
+    end
+  end
 end
 
---- Stop the server. No text of yours leaves the editor until it is enabled again.
+--- Predict again; starts the server where it does not run.
+function M.enable()
+  M.enabled = true
+  switch(true)
+  if not vim.lsp.is_enabled('redraft') then
+    M.setup()
+  end
+end
+
+--- Predict nothing. The server stays, so that it knows the text when it is enabled again.
 function M.disable()
-  vim.lsp.enable('redraft', false)
+  M.enabled = false
+  switch(false)
 end
 
 function M.toggle()
-  if vim.lsp.is_enabled('redraft') then
+  if M.enabled then
     M.disable()
   else
     M.enable()
@@ -151,14 +204,14 @@ end
 
 --- Stop the server and start a new one for the same buffers.
 function M.restart()
-  M.disable()
+  vim.lsp.enable('redraft', false)
   local left = 100 -- of 50 ms each
   local function wait()
     left = left - 1
     if left > 0 and #vim.lsp.get_clients({ name = 'redraft' }) > 0 then
       vim.defer_fn(wait, 50)
     else
-      M.enable()
+      vim.lsp.enable('redraft')
     end
   end
   wait()

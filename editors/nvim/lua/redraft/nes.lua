@@ -75,7 +75,7 @@ local function draw(bufnr, edit, encoding)
     lines[#lines] = lines[#lines] .. line_at(end_row):sub(end_col + 1)
     col, end_col = 0, #line_at(end_row)
   end
-  if not insertion then
+  if not (insertion and in_line) then
     mark(bufnr, row, col, { end_row = end_row, end_col = end_col, hl_group = 'RedraftDelete', strict = false })
   end
   if in_line and lines[1] ~= '' then
