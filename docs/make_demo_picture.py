@@ -61,7 +61,8 @@ def draw(text: str) -> str:
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}">\n'
         f'<rect width="100%" height="100%" rx="8" fill="#1e1e2e"/>\n'
-        f'<g font-family="ui-monospace, Menlo, Consolas, monospace" font-size="{SIZE}" fill="#cdd6f4">\n{rows}</g></svg>\n'
+        f'<g font-family="ui-monospace, Menlo, Consolas, monospace" font-size="{SIZE}"'
+        f' fill="#cdd6f4">\n{rows}</g></svg>\n'
     )
 
 

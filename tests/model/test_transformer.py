@@ -5,7 +5,7 @@ import torch
 from tiny import CONFIG, random_trunk
 
 from model.config import ModelConfig
-from model.transformer import Int8Linear, Transformer
+from model.transformer import Int8Linear, PlainLinear, Transformer, bucket
 from model.weights import Checkpoint
 
 TOKENS = torch.tensor([5, 17, 3, 88, 41, 41, 9, 60, 2, 33])
@@ -89,3 +89,14 @@ def test_int8_is_close_row_by_row_whatever_the_other_rows_hold() -> None:
 def test_head_dim_and_groups_come_from_the_config() -> None:
     cache = random_trunk().new_cache(7)
     assert cache.keys.shape == (CONFIG.num_layers, CONFIG.num_kv_heads, 7, CONFIG.head_dim)
+
+
+def test_rows_are_padded_to_few_sizes_without_changing_them() -> None:
+    assert [bucket(n) for n in (1, 3, 5, 16, 17, 65, 256, 257)] == [1, 3, 8, 16, 32, 96, 256, 384]
+    assert len({bucket(n) for n in range(1, 1025)}) <= 24
+    weight = torch.randn(6, 32).bfloat16()
+    x = torch.randn(5, 32)
+    padded = PlainLinear(weight, None)
+    assert padded.padded
+    torch.testing.assert_close(padded(x), x.bfloat16() @ weight.T, atol=0.05, rtol=0.02)
+    assert padded(x).shape == (5, 6)
