@@ -21,6 +21,7 @@ from lsp_server.status import NOTIFICATION
 ROOT = Path(__file__).parents[2]
 COMMAND = [sys.executable, "-m", "lsp_server", "lsp"]
 UTF16 = ("utf-16",)
+CONVERTER = make_converter()
 
 
 class ClientProtocol(LanguageClientProtocol):
@@ -35,7 +36,7 @@ class ClientProtocol(LanguageClientProtocol):
 def make_client(configuration: Mapping[str, Any] | None = None) -> LanguageClient:
     client = LanguageClient(
         protocol_cls=ClientProtocol,
-        converter_factory=make_converter,
+        converter_factory=lambda: CONVERTER,
         configuration={"": dict(configuration or {})},
     )
     register_lsp_features(client)

@@ -178,7 +178,7 @@ async def test_an_answer_that_comes_too_late_is_dropped_but_not_forgotten(editor
 
     await editor.wait_for_calls(1)
     editor.type("a.py", 0, 3, "n")
-    assert (await asyncio.wrap_future(sent)) is None
+    assert (await asyncio.wrap_future(sent)).items == ()
     assert (await editor.reason()) == "stale"
     item = await editor.inline("a.py", 0, 4)
     assert item is not None
