@@ -34,19 +34,21 @@ from model.protocol import Request, Stop
 
 FEATURES = {
     "draft": (
+        "prior",
         "gain",
         "worst",
+        "drafted",
         "siblings",
         "distance",
         "above",
-        "recency",
-        "precision",
-        "inserted",
-        "deleted",
+        "votes",
+        "touches",
+        "old lines",
+        "new lines",
     ),
     "completion": ("log_odds", "share", "mean", "least", "tokens", "lines", "ended"),
 }
-THRESHOLDS = {"eager": 0.25, "balanced": 0.45, "quiet": 0.7}
+THRESHOLDS = {"eager": 0.2, "balanced": 0.35, "quiet": 0.5}
 PENALTY = 0.01
 MAX_TEXT = 60_000
 
@@ -57,7 +59,10 @@ def spread(kind: str, index: str) -> float:
 
 
 def typing_case(row: Mapping[str, Any], index: int) -> Case | None:
-    """A line of a finished file as if it were being typed: what follows a random place in it is taken out."""
+    """A line of a finished file as if it were being typed: what follows a random place in it is taken out.
+
+    In a third of the cases up to three lines after it are taken out too.
+    """
     rng = random.Random(f"{row['path']}:{index}")
     lines = row["text"].split("\n")
     at = rng.randrange(len(lines))
@@ -68,8 +73,9 @@ def typing_case(row: Mapping[str, Any], index: int) -> Case | None:
     column = rng.randrange(body, len(line) - 1)
     low, high = max(0, at - 120), at + 60
     before = "\n".join([*lines[low:at], line[:column]])
-    after = "\n".join(["", *lines[at + 1 : high]])
-    whole = before + line[column:] + after
+    rest = at + 1 + (rng.randrange(1, 4) if rng.random() < 1 / 3 else 0)
+    after = "\n".join(["", *lines[rest:high]])
+    whole = before + "\n".join([line[column:], *lines[at + 1 : rest]]) + after
     request = Request("fim", row["path"], before + after, len(before), language="python")
     meta = {"meta": {"kind": "typing", "package": row["package"]}}
     return Case(f"{row['path']}-{at}-{column}", request, (whole,), meta)
@@ -169,7 +175,7 @@ def fit_logistic(x: Tensor, y: Tensor, names: tuple[str, ...]) -> dict[str, Any]
     return {
         "bias": round(b.item(), 4),
         "weights": {
-            name: [round(float(v), 4) for v in (w[i], mean[i], scale[i])]
+            name: [round(float(v), 4) for v in (w.detach()[i], mean[i], scale[i])]
             for i, name in enumerate(names)
         },
     }
