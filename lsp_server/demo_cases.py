@@ -69,10 +69,13 @@ CASES = (
     Case(
         "next edit: an edit repeated on the following line",
         "next_edit",
-        file="sched.py",
-        edits=(("        self.timefunc = timefunc", "        self._timefunc = timefunc"),),
-        before="        self._timefunc",
-        then=(("        self.delayfunc = delayfunc", "        self._delayfunc = delayfunc"),),
+        file="types.py",
+        edits=(
+            ("        self.fget = fget", "        self._fget = fget"),
+            ("        self.fset = fset", "        self._fset = fset"),
+        ),
+        before="        self._fset",
+        then=(("        self.fdel = fdel", "        self._fdel = fdel"),),
     ),
     Case(
         "silence: an edit that leads to no other",
