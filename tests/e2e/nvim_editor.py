@@ -19,7 +19,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import pynvim
+import pynvim  # type: ignore[import-untyped]
 
 ROOT = Path(__file__).parents[2]
 PLUGIN = ROOT / "editors" / "nvim"
@@ -29,6 +29,9 @@ GHOST = "nvim.lsp.inline_completion"
 NEXT_EDIT = "redraft.next_edit"
 _POLL_S = 0.02
 
+Mark = tuple[str, int, int, Any]
+"""Something drawn: its kind, row, column and what is shown."""
+
 
 @cache
 def find_nvim() -> tuple[str | None, str]:
@@ -36,8 +39,8 @@ def find_nvim() -> tuple[str | None, str]:
     named = os.environ.get("REDRAFT_NVIM")
     candidates = [named] if named else [str(ROOT / ".nvim" / "nvim"), shutil.which("nvim") or ""]
     for path in filter(os.path.isfile, candidates):
-        first = subprocess.run([path, "--version"], capture_output=True, text=True).stdout[:40]
-        version = re.match(r"NVIM v(\d+)\.(\d+)", first)
+        told = subprocess.run([path, "--version"], capture_output=True, text=True, check=False)
+        version = re.match(r"NVIM v(\d+)\.(\d+)", told.stdout)
         if version and (int(version[1]), int(version[2])) >= OLDEST:
             return path, ""
     return None, (
@@ -174,12 +177,13 @@ class Nvim:
             [chunks(details["virt_text"]), *map(chunks, details.get("virt_lines", []))]
         )
 
-    def drawn(self) -> list[tuple[str, int, int, Any]]:
-        """How the next edit is drawn: kind, row, column and what is shown."""
-        result: list[tuple[str, int, int, Any]] = []
+    def drawn(self) -> list[Mark]:
+        """How the next edit is drawn."""
+        result: list[Mark] = []
         for row, column, details in self.marks(NEXT_EDIT):
             if "hl_group" in details and "end_row" in details:
-                kind, what = details["hl_group"], (details["end_row"], details["end_col"])
+                kind = details["hl_group"]
+                what: Any = (details["end_row"], details["end_col"])
             elif "virt_lines" in details:
                 kind, what = "lines", [chunks(line) for line in details["virt_lines"]]
             else:
@@ -204,7 +208,9 @@ class Nvim:
         ends = time.monotonic() + timeout
         while not (value := holds()):
             if time.monotonic() > ends:
-                raise TimeoutError(f"{self.text()=} {self.ghost()=} {self.drawn()=} {self.status()=}")
+                raise TimeoutError(
+                    f"{self.text()=} {self.ghost()=} {self.drawn()=} {self.status()=}"
+                )
             time.sleep(_POLL_S)
         return value
 
@@ -213,6 +219,13 @@ class Nvim:
 
     def wait_for_ghost(self, text: str) -> None:
         self.wait(lambda: self.ghost() == text)
+
+    def wait_for_requests(self, count: int, timeout: float = 15) -> None:
+        """Until the server has been asked so often."""
+        self.wait(lambda: self.status().get("requests") == count, timeout)
+
+    def wait_for_drawn(self, marks: Sequence[Mark]) -> None:
+        self.wait(lambda: sorted(self.drawn()) == sorted(marks))
 
     def wait_for_text(self, text: str) -> None:
         self.wait(lambda: self.text() == text)

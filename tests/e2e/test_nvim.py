@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import re
+import shutil
 import signal
+import textwrap
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from nvim_editor import ROOT, Nvim, find_nvim
+from nvim_editor import PLUGIN, ROOT, Mark, Nvim, find_nvim
+
+from lsp_server.demo_cases import CASES
 
 pytestmark = [
     pytest.mark.e2e,
@@ -89,7 +95,7 @@ def test_typing_through_keeps_the_ghost_text_without_asking_the_model(nvim: Nvim
     for count, (key, left) in enumerate([("n", "t(value)"), ("t", "(value)"), ("(", "value)")], 2):
         nvim.keys(key)
         nvim.wait_for_ghost(left)
-        nvim.wait(lambda count=count: nvim.status()["requests"] == count)
+        nvim.wait_for_requests(count)
         assert nvim.ghost() == left
     status = nvim.status()
     assert status["predictions"] == 1
@@ -119,7 +125,7 @@ def test_twelve_fast_keys_leave_one_live_request(nvim: Nvim) -> None:
     nvim.start([slow], setup={"next_edit": False}, settings={"deadlineMs": 60_000})
     nvim.open("a.py", "\n")
     nvim.keys("iabcdefghijkl")
-    nvim.wait(lambda: nvim.calls())
+    nvim.wait(nvim.calls)
     status = nvim.status()
     assert nvim.text() == "abcdefghijkl\n"
     assert (status["requests"], status["pending"], status["superseded"]) == (1, 1, 0)
@@ -129,7 +135,7 @@ def test_twelve_fast_keys_leave_one_live_request(nvim: Nvim) -> None:
     nvim.keys("cc")
     for count, key in enumerate("abcdefghijkl", 2):  # each as soon as the last was asked about
         nvim.keys(key)
-        nvim.wait(lambda count=count: nvim.status()["requests"] == count)
+        nvim.wait_for_requests(count)
     status = nvim.wait(lambda: len(nvim.calls()) == 13 and nvim.status())
     assert (status["pending"], status["superseded"]) == (1, 11)
     assert [call["cursor"] for call in nvim.calls()][1:] == list(range(1, 13))
@@ -209,7 +215,7 @@ def test_whole_lines_are_drawn_as_lines(nvim: Nvim) -> None:
     )
     text = "a\nb = c\nd = e\n"
     nvim.open("a.py", text)
-    drawn = {
+    drawn: dict[str, list[Mark]] = {
         "first": [("lines", 1, 0, ["new = 1", "newer = 2"])],
         "second": [("RedraftDelete", 1, 0, (2, 5)), ("lines", 2, 5, ["b = x():", "    z = 3e"])],
         "third": [("RedraftDelete", 1, 0, (1, 5)), ("lines", 1, 5, ["b =(a,", "  b) c"])],
@@ -217,7 +223,7 @@ def test_whole_lines_are_drawn_as_lines(nvim: Nvim) -> None:
     }
     for word, expected in drawn.items():
         nvim.keys(f"<C-e>ggcc{word}<Esc>")
-        nvim.wait(lambda expected=expected: sorted(nvim.drawn()) == sorted(expected))
+        nvim.wait_for_drawn(expected)
     nvim.keys("<Tab>")
     nvim.wait_for_text("fourth\nd = e\n")
 
@@ -226,9 +232,9 @@ def test_a_secret_file_gets_nothing_and_status_says_why(nvim: Nvim) -> None:
     nvim.start([{"mode": "any", "insert": "leak"}], setup=KEYMAPS)
     nvim.open(".env", "TOKEN=abc\n")
     nvim.keys("Adef")
-    nvim.wait(lambda: nvim.status()["requests"] == 1)
+    nvim.wait_for_requests(1)
     nvim.keys("<Esc>")
-    nvim.wait(lambda: nvim.status()["requests"] == 2)  # the next edit
+    nvim.wait_for_requests(2)  # the next edit
     status = nvim.status()
     assert status["counts"] == {"secret-file": 2}
     assert status["predictions"] == 0
@@ -316,7 +322,9 @@ def test_one_server_serves_all_projects(nvim: Nvim) -> None:
     nvim.keys("ipri")
     nvim.wait_for_ghost("nt(value)")
     assert nvim.calls()[0]["path"] == (nvim.work / "single.py").as_posix()
-    nvim.keys("<Esc>:buffer 2<CR>ipri" if "two" in nvim.api.buffers[2].name else "<Esc>")
+    nvim.keys(f"<Esc>:edit {nvim.work}/two/a.py<CR>ipri")
+    nvim.wait(lambda: len(nvim.calls()) == 2)
+    assert nvim.calls()[1]["path"] == "a.py"  # named within its project
 
 
 def test_checkhealth_tells_what_works(nvim: Nvim) -> None:
@@ -336,11 +344,12 @@ def test_checkhealth_tells_what_works(nvim: Nvim) -> None:
     assert "WARNING" not in report
 
 
-def test_the_help_has_its_tags(nvim: Nvim) -> None:
+def test_the_help_page_has_tags_without_duplicates(nvim: Nvim) -> None:
     nvim.start([PRINT])
-    text = (ROOT / "editors" / "nvim" / "doc" / "redraft.txt").read_text()
-    for name in ("redraft.setup()", ":Redraft", "redraft-highlights"):
-        assert f"*{name}*" in text
+    shutil.copytree(PLUGIN / "doc", nvim.work / "doc")
+    nvim.api.command(f"helptags {nvim.work}/doc")  # an error when a tag stands there twice
+    tags = {line.split()[0] for line in (nvim.work / "doc" / "tags").read_text().splitlines()}
+    assert {"redraft", "redraft.setup()", ":Redraft", "redraft-highlights"} <= tags
 
 
 def test_the_documented_configuration_without_the_plugin_works(nvim: Nvim) -> None:
@@ -364,6 +373,37 @@ def test_the_documented_configuration_without_the_plugin_works(nvim: Nvim) -> No
     nvim.wait(lambda: nvim.ghost() is None)
 
 
+@pytest.mark.weights
+def test_the_embedded_model_completes_what_is_typed_in_a_real_file(nvim: Nvim) -> None:
+    settings = {"gate": "eager", "deadlineMs": 20_000}
+    nvim.start(None, setup=KEYMAPS, settings=settings)
+    source = inspect.getsource(textwrap)
+    accepted = 0
+    cases = [case for case in CASES if case.mode == "fim" and case.cut]
+    for number, case in enumerate(cases):
+        assert source.count(case.before + case.typed + case.cut) == 1
+        before, after = source.split(case.before + case.typed + case.cut)
+        before += case.before
+        nvim.open(f"textwrap{number}.py", before + after, attached=False)
+        nvim.wait(nvim.attached)
+        nvim.wait_for_state("ready", 60)
+        asked = nvim.status()["requests"]
+        nvim.place(before.count("\n"), len(before.rpartition("\n")[2]) - 1)
+        nvim.keys(f"a{case.typed}")
+        nvim.wait_for_requests(asked + 1, 60)
+        nvim.wait(lambda: nvim.ghost() or nvim.status()["pending"] == 0, 60)
+        if ghost := nvim.ghost():
+            assert nvim.status()["lastPrediction"]["forwards"] >= 1
+            assert nvim.text() == before + case.typed + after
+            nvim.keys("<Tab>")
+            nvim.wait_for_text(before + case.typed + ghost + after)
+            accepted += 1
+            nvim.wait(lambda: nvim.status()["outcomes"].get("accepted"))
+        nvim.keys("<Esc>:write<CR>")
+        nvim.wait(lambda: nvim.mode() == "n")
+    assert accepted, nvim.status()
+
+
 def _server(nvim: Nvim) -> int:
     """The process id of the server, which is a child of Neovim's."""
     own = nvim.lua("return vim.fn.getpid()")
@@ -374,8 +414,6 @@ def _server(nvim: Nvim) -> int:
 
 def _ended(process: int) -> bool:
     """Whether a process is gone, after some seconds at most."""
-    import time
-
     ends = time.monotonic() + 10
     while time.monotonic() < ends:
         try:
