@@ -18,7 +18,7 @@ from pathlib import Path
 from diffing.hunks import unified_diff
 from diffing.positions import LineIndex
 from lsp_server.demo_cases import CASES
-from lsp_server.demo_client import DemoError, DemoSession, Result
+from lsp_server.demo_client import GATE, DemoError, DemoSession, Result
 
 _STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
 
@@ -45,7 +45,8 @@ async def _demonstrate(options: argparse.Namespace, paint: Paint) -> int:
             seconds = await session.wait_until_ready()
             report = await session.status()
             model, device = report["model"], report["device"]
-            print(f"{paint('bold', model)} on {device}, loaded in {seconds:.1f} s\n", flush=True)
+            print(f"{paint('bold', model)} on {device}, loaded in {seconds:.1f} s", end="; ")
+            print(f"gate: {GATE}\n", flush=True)
             results = []
             for number, case in enumerate(CASES, start=1):
                 result = await session.play(case)
@@ -87,7 +88,8 @@ def describe(number: int, result: Result, paint: Paint) -> list[str]:
     end = result.text.find("\n", result.cursor)
     here = result.text[start : result.cursor].lstrip() + paint("cyan", "|")
     rest = result.text[result.cursor : end if end >= 0 else len(result.text)]
-    lines.append(f"   you {'typed' if case.typed else 'are at'}  {here}{rest}")
+    asked = ", and asked for a suggestion" if case.invoked else ""
+    lines.append(f"   you {'typed' if case.typed else 'are at'}  {here}{rest}{asked}")
     if result.after == result.text:
         lines.append(f"   Redraft is silent: {paint('yellow', str(result.reason))}")
     else:

@@ -23,7 +23,7 @@ class Case:
     and the user has not written yet: it is taken out first, and the answer is compared with it.
     `then` are the edits that follow from the user's own, nearest first: the answer is right when it
     makes the first of them, or the first few. `silent` says that no suggestion is the right answer.
-    `file` is another module of the standard library, or any file whose `text` is given.
+    `invoked` asks explicitly, and is content with less. `file` is another module of the standard library, or any file whose `text` is given.
     """
 
     title: str
@@ -33,6 +33,7 @@ class Case:
     cut: str = ""
     edits: tuple[tuple[str, str], ...] = ()
     then: tuple[tuple[str, str], ...] = ()
+    invoked: bool = False
     silent: bool = False
     file: str = FILE
     text: str | None = None
@@ -52,6 +53,7 @@ CASES = (
         before="            if lines:\n                indent = self.subsequent_indent\n            else",
         typed=":",
         cut="\n                indent = self.initial_indent",
+        invoked=True,
     ),
     Case(
         "next edit: a rename, its next occurrence is proposed",

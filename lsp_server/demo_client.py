@@ -27,6 +27,8 @@ from lsp_server.protocol import make_converter
 
 LOADING_S = 300.0
 ANSWER_S = 120.0
+GATE = "eager"
+"""Shows more than the default does; the first model is seldom sure of itself."""
 _NOT_RUN = frozenset({"loading", "model-error", "model-failed", "backing-off", "deadline", "stale"})
 
 
@@ -106,6 +108,7 @@ class DemoSession:
         settings = {
             "model": self.options.model,
             "threads": self.options.threads,
+            "gate": GATE,
             "debounceMs": 0,
             "deadlineMs": 60_000,
             "watchFiles": "off",
@@ -215,7 +218,8 @@ class DemoSession:
         """The edits, or none and the reason. A suggestion is told to be ignored."""
         lines = LineIndex(text)
         place = _place(lines, cursor)
-        found = await (self._inline if case.mode == "fim" else self._next_edit)(uri, place)
+        ask = self._inline if case.mode == "fim" else self._next_edit
+        found = await ask(uri, place, case.invoked)
         if not found:
             return [], (await self.status())["lastReason"]
         ignore = lsp.ExecuteCommandParams(command=outcomes.IGNORE, arguments=[found[0].id])
@@ -225,22 +229,28 @@ class DemoSession:
             for item in found
         ], None
 
-    async def _inline(self, uri: str, place: lsp.Position) -> list[_Item]:
+    async def _inline(self, uri: str, place: lsp.Position, invoked: bool) -> list[_Item]:
+        kinds = lsp.InlineCompletionTriggerKind
         params = lsp.InlineCompletionParams(
             text_document=lsp.TextDocumentIdentifier(uri=uri),
             position=place,
             context=lsp.InlineCompletionContext(
-                trigger_kind=lsp.InlineCompletionTriggerKind.Automatic
+                trigger_kind=kinds.Invoked if invoked else kinds.Automatic
             ),
         )
         answer = await self._request(lsp.TEXT_DOCUMENT_INLINE_COMPLETION, params)
         items = answer.items if answer is not None else []
         return [_Item(i.range, i.insert_text, i.command.arguments[0]) for i in items]
 
-    async def _next_edit(self, uri: str, place: lsp.Position) -> list[_Item]:
+    async def _next_edit(self, uri: str, place: lsp.Position, invoked: bool) -> list[_Item]:
         document = {"uri": uri, "version": self._version}
         answer = await self._request(
-            next_edit.METHOD, {"textDocument": document, "position": place}
+            next_edit.METHOD,
+            {
+                "textDocument": document,
+                "position": place,
+                "context": {"triggerKind": 1 if invoked else 2},
+            },
         )
         structure = make_converter().structure
         return [
