@@ -21,9 +21,10 @@ class Case:
     The user edits the file as `edits` say (old text, new text; each where old first stands) and then
     types `typed`, key by key, at the end of the text `before`. `cut` is what the file holds there
     and the user has not written yet: it is taken out first, and the answer is compared with it.
-    `then` are the edits that follow from the user's own, nearest first: the answer is right when it
-    makes the first of them, or the first few. `silent` says that no suggestion is the right answer.
-    `invoked` asks explicitly, and is content with less. `file` is another module of the standard library, or any file whose `text` is given.
+    `then` are the edits that follow from the user's own: the answer is right when it makes at least
+    one of them and nothing else. `silent` says that no suggestion is the right answer. `invoked`
+    asks explicitly, and is content with less. `file` is another module of the standard library, or
+    any file whose `text` is given.
     """
 
     title: str
@@ -58,14 +59,12 @@ CASES = (
     Case(
         "next edit: a rename, its next occurrence is proposed",
         "next_edit",
-        edits=(("chunks = self._split_chunks(text)", "pieces = self._split_chunks(text)"),),
-        before="        pieces",
+        file="heapq.py",
+        edits=(("    lastelt = heap.pop()", "    last = heap.pop()"),),
+        before="    last",
         then=(
-            (
-                "_fix_sentence_endings(chunks)\n        return",
-                "_fix_sentence_endings(pieces)\n        return",
-            ),
-            ("return self._wrap_chunks(chunks)", "return self._wrap_chunks(pieces)"),
+            ("        heap[0] = lastelt", "        heap[0] = last"),
+            ("    return lastelt", "    return last"),
         ),
     ),
     Case(

@@ -13,6 +13,7 @@ import sys
 import sysconfig
 import time
 from dataclasses import dataclass, field
+from itertools import combinations
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -66,13 +67,13 @@ class Result:
         return None
 
     def _wanted(self) -> list[str]:
-        """The texts after the first, the first two, ... edits that follow."""
-        texts = []
-        text = self.text
-        for old, new in self.case.then:
-            text = apply(text, [_replacement(text, old, new)])
-            texts.append(text)
-        return texts
+        """The texts after one or more of the edits that follow."""
+        edits = sorted(
+            (_replacement(self.text, old, new) for old, new in self.case.then),
+            key=lambda edit: edit.start,
+        )
+        counts = range(1, len(edits) + 1)
+        return [apply(self.text, chosen) for n in counts for chosen in combinations(edits, n)]
 
 
 class _Item(NamedTuple):

@@ -42,7 +42,7 @@ def test_every_case_runs_and_says_what_was_answered(tmp_path: Path) -> None:
     done = demonstrate(tmp_path, rules)
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("exactly what the file held") == 2
-    assert "+            self._fix_sentence_endings(pieces)" in done.stdout
+    assert done.stdout.count("exactly right") >= 1
     assert "Redraft is silent: secret-file" in done.stdout
     assert "Redraft is silent: no-prediction" in done.stdout
     assert f"{len(CASES)} of {len(CASES)} cases ran" in done.stdout
