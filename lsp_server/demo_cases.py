@@ -59,12 +59,17 @@ CASES = (
     Case(
         "next edit: a rename, its next occurrence is proposed",
         "next_edit",
-        file="heapq.py",
-        edits=(("    lastelt = heap.pop()", "    last = heap.pop()"),),
-        before="    last",
+        file="cmd.py",
+        edits=(
+            (
+                "            origline = readline.get_line_buffer()",
+                "            original = readline.get_line_buffer()",
+            ),
+        ),
+        before="            original",
         then=(
-            ("        heap[0] = lastelt", "        heap[0] = last"),
-            ("    return lastelt", "    return last"),
+            ("            line = origline.lstrip()", "            line = original.lstrip()"),
+            ("            stripped = len(origline)", "            stripped = len(original)"),
         ),
     ),
     Case(
