@@ -5,7 +5,6 @@ Responsible for loading them together on a device and for choosing how to comput
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,7 +51,10 @@ class Bundle:
         decoding: Decoding | Literal["auto"] = "auto",
         max_tokens: int = 4096,
     ) -> Bundle:
-        """Load a checkpoint folder; raises `ModelError` with a reason a user can act on."""
+        """Load a checkpoint folder; raises `ModelError` with a reason a user can act on.
+
+        `auto` is whatever was measured to be fastest there; all decodings give the same text, but for rounding.
+        """
         if threads is not None:
             torch.set_num_threads(threads)
         config = ModelConfig.load(folder)
@@ -68,7 +70,7 @@ class Bundle:
         dtype = torch.bfloat16 if where.type == "cuda" else torch.float32
         limit = min(max_tokens, config.max_positions)
         prefixes = PrefixCache(config, max_tokens=limit, device=where, dtype=dtype)
-        mode: Decoding = "refine" if decoding == "auto" else decoding
+        mode: Decoding = pick_decoding(how) if decoding == "auto" else decoding
         return cls(
             folder,
             config,
@@ -98,11 +100,14 @@ def pick_device(device: str) -> torch.device:
     return chosen
 
 
+def pick_decoding(compute: Compute) -> Decoding:
+    """Block denoising where eight rows cost about what one does; elsewhere drafts from the context (docs/LOG.md)."""
+    return "block" if compute == "bfloat16" else "refine"
+
+
 def pick_compute(device: torch.device) -> Compute:
     """bfloat16 where the processor multiplies it in tiles or the device is a GPU, else float32."""
     if device.type == "cuda":
         return "bfloat16"
     tiles = getattr(torch.cpu, "_is_amx_tile_supported", None)
-    if os.environ.get("REDRAFT_COMPUTE") in ("float32", "bfloat16", "int8"):
-        return os.environ["REDRAFT_COMPUTE"]  # type: ignore[return-value]
     return "bfloat16" if tiles is not None and tiles() else "float32"

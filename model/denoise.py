@@ -34,6 +34,7 @@ Decoding = Literal["causal", "refine", "block"]
 PREFILL_CHUNK = 256
 NGRAM_SIZES = (4, 3, 2)
 NGRAM_DRAFT = 10
+SURE_NGRAM_SIZES = (4, 3, 2)
 
 
 @dataclass(slots=True)

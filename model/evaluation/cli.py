@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sized
 from itertools import islice
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from model.evaluation import bench
 from model.evaluation.benchmarks import FILES, benchmark_cases
@@ -21,6 +21,9 @@ from model.evaluation.predict import Settings, interleaved, predict_all
 from model.evaluation.report import score_tables, write_json
 from model.evaluation.score import Checker, Score, grouped, score
 from model.protocol import Predictor
+
+if TYPE_CHECKING:
+    from model.denoise import Decoding
 
 COMMANDS = {
     "predict": "answer headless cases, one JSON object a line",
@@ -61,7 +64,7 @@ def _add_predictor(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument("--device", default="auto", help="auto, cpu, cuda, ... (default: auto)")
     group.add_argument("--threads", type=int, metavar="N", help="processor threads of the model")
-    group.add_argument("--decoding", choices=("auto", "causal", "block"), default="auto")
+    group.add_argument("--decoding", choices=("auto", "causal", "refine", "block"), default="auto")
     group.add_argument(
         "--threshold", type=float, metavar="P", help="least confidence to show (default: model's)"
     )
@@ -112,7 +115,7 @@ def run(command: str, args: argparse.Namespace) -> int:
         return 2
 
 
-def load_predictor(args: argparse.Namespace, decoding: str | None = None) -> Predictor:
+def load_predictor(args: argparse.Namespace, decoding: Decoding | None = None) -> Predictor:
     """Load what `--model` names; UsageError in words for the user when that fails."""
     name: str = args.model
     try:
@@ -252,7 +255,7 @@ def target_of(out: str | None, name: str, baseline: str | None) -> str | None:
     return str(path.with_name(f"{path.stem}.{name}{path.suffix}"))
 
 
-def load_runs(args: argparse.Namespace, baseline: str | None) -> dict[str, Predictor]:
+def load_runs(args: argparse.Namespace, baseline: Decoding | None) -> dict[str, Predictor]:
     """The predictors to compare, by the name of their run; the one asked about is first."""
     name = "redraft" if args.decoding == "auto" else args.decoding
     runs = {name: load_predictor(args)}

@@ -57,9 +57,10 @@ def main() -> int:
     parser.add_argument("--places", type=int, default=30)
     parser.add_argument("--tokens", type=int, default=24)
     parser.add_argument("--threads", type=int)
+    parser.add_argument("--compute", default="auto", help="float32, bfloat16, int8 or auto")
     parser.add_argument("--steps", type=int, default=1, help="denoising steps a block")
     args = parser.parse_args()
-    bundle = Bundle.load(args.model, threads=args.threads)
+    bundle = Bundle.load(args.model, threads=args.threads, compute=args.compute)
     writer = PromptWriter(bundle.tokenizer, bundle.config)
     decoders = {
         name: Decoder(bundle.trunk, bundle.tokenizer, bundle.denoiser, name, steps=args.steps)

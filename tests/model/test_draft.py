@@ -286,7 +286,10 @@ def test_drafts_are_real_ordered_and_distinct(
 
 
 def test_a_renamed_attribute_is_not_the_plain_word() -> None:
-    old = "class A:\n    def __init__(self, width):\n        self.width = width\n\n    def area(self, width):\n        return self.width * width\n"
+    old = (
+        "class A:\n    def __init__(self, width):\n        self.width = width\n\n"
+        "    def area(self, width):\n        return self.width * width\n"
+    )
     new = old.replace("self.width = width", "self.max_width = width")
     request = Request(
         "next_edit", "a.py", new, new.index("max_width"), history=(unified_diff(old, new, "a.py"),)
