@@ -12,7 +12,7 @@ import time
 from bisect import bisect_left
 from dataclasses import replace
 
-from diffing.edits import Edit, shrink
+from diffing.edits import Edit, minimal_edits, shrink
 from model.filters import suppress_reason
 from model.protocol import Prediction, Predictor, Request, Snippet, Stop
 
@@ -34,12 +34,24 @@ def answer(predictor: Predictor, request: Request, stop: Stop, *, threshold: flo
     edits = [newlines.restored(edit) for edit in prediction.edits]
     return replace(
         prediction,
-        edits=tuple(e for e in (shrink(request.text, edit) for edit in edits) if e is not None),
+        edits=tuple(e for edit in edits for e in _minimal(request.text, edit)),
         shown=reason is None,
         suppressed=reason,
         latency_ms=(time.perf_counter() - started) * 1000,
         model=prediction.model or predictor.name,
     )
+
+
+def _minimal(text: str, edit: Edit) -> tuple[Edit, ...]:
+    """The edit without what it leaves as it was, at its ends and between the lines it replaces."""
+    small = shrink(text, edit)
+    if small is None:
+        return ()
+    removed = text[small.start : small.end]
+    if "\n" not in removed and "\r" not in removed:
+        return (small,)
+    parts = minimal_edits(removed, small.new_text)
+    return tuple(Edit(e.start + small.start, e.end + small.start, e.new_text) for e in parts)
 
 
 def _reason(request: Request, prediction: Prediction, stop: Stop, threshold: float) -> str | None:

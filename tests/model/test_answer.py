@@ -56,12 +56,17 @@ def test_a_cancelled_request_has_no_answer() -> None:
 
 
 def test_edits_are_minimal() -> None:
-    request = Request("next_edit", "a.py", "alpha beta\n", 0)
-    made = answer(
-        Fixed(Prediction((Edit(0, 11, "alpha gamma\n"),), 1.0)), request, Stop(), threshold=0
+    def made(text: str, edit: Edit) -> tuple[Edit, ...]:
+        request = Request("next_edit", "a.py", text, 0)
+        return answer(Fixed(Prediction((edit,), 1.0)), request, Stop(), threshold=0).edits
+
+    assert made("alpha beta\n", Edit(0, 11, "alpha gamma\n")) == (Edit(6, 9, "gamm"),)
+    lines = "x = old\nsame\ny = old\n"
+    assert made(lines, Edit(0, 21, lines.replace("old", "new"))) == (
+        Edit(4, 7, "new"),
+        Edit(17, 20, "new"),
     )
-    assert made.edits == (Edit(6, 9, "gamm"),) or apply(request.text, made.edits) == "alpha gamma\n"
-    assert made.edits[0].start >= 6
+    assert made("f()\n", Edit(2, 2, "a,\nb")) == (Edit(2, 2, "a,\nb"),)
 
 
 def test_the_model_sees_line_feeds_and_the_document_keeps_its_line_ends() -> None:
