@@ -48,7 +48,7 @@ FEATURES = {
     ),
     "completion": ("log_odds", "share", "mean", "least", "tokens", "lines", "ended"),
 }
-THRESHOLDS = {"eager": 0.2, "balanced": 0.35, "quiet": 0.5}
+THRESHOLDS = {"eager": 0.15, "balanced": 0.25, "quiet": 0.45}
 PENALTY = 0.01
 MAX_TEXT = 60_000
 
