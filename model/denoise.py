@@ -25,7 +25,7 @@ from torch import Tensor
 
 from model.cache import Slot
 from model.denoiser import Denoiser
-from model.protocol import Stop
+from model.protocol import Expired, Stop
 from model.tokenizer import Tokenizer
 from model.transformer import Transformer
 
@@ -61,12 +61,15 @@ def prefill(
 ) -> tuple[Tensor, int]:
     """Encode what `slot` does not hold yet of `tokens`; the last hidden state `[1, hidden]` and the passes it took.
 
-    The last token is always run, for its hidden state.
+    The last token is always run, for its hidden state. Raises `Cancelled`, and `Expired` when the deadline passes on
+    the way.
     """
     slot.rewind(min(len(slot.tokens), len(tokens) - 1))
     hidden, passes = None, 0
     while len(slot.tokens) < len(tokens):
         stop.check()
+        if passes and stop.expired:
+            raise Expired
         chunk = tokens[len(slot.tokens) : len(slot.tokens) + PREFILL_CHUNK]
         hidden = trunk.forward(torch.tensor(chunk, device=trunk.device), slot.cache)
         slot.append(chunk)

@@ -15,7 +15,7 @@ from typing import Literal
 import torch
 
 from diffing.edits import Edit, shrink
-from model.bundle import EMBEDDED, Bundle
+from model.bundle import EMBEDDED, Bundle, pick_device
 from model.complete import complete
 from model.config import ModelError
 from model.context import Context, ContextBuilder
@@ -24,11 +24,13 @@ from model.draft import drafts
 from model.gate import Gate
 from model.locate import distribution, judge_drafts
 from model.prompt import PromptWriter
-from model.protocol import Prediction, Request, Stop
+from model.protocol import Expired, Prediction, Request, Stop
 from model.transformer import Compute
 
 CPU_CONTEXT = 1024
 GPU_CONTEXT = 8192
+LEAST_CONTEXT, MOST_CONTEXT = 64, 32_768
+ANSWER_ROOM = 512
 JUDGED = 12
 JUDGE_HISTORY = 3
 SURE = 0.5
@@ -87,18 +89,22 @@ class LocalPredictor:
         `context_tokens` bounds the prompt; by default 1,024 on a CPU and 8,192 on a GPU, at most 32,768 or the model's
         own limit. Raises `ModelError` with a reason a user can act on.
         """
-        folder = path or EMBEDDED
+        folder, where = path or EMBEDDED, pick_device(device)
+        wanted = context_tokens or (GPU_CONTEXT if where.type == "cuda" else CPU_CONTEXT)
+        if wanted < LEAST_CONTEXT:
+            raise ModelError(
+                f"a context of {wanted} tokens is too short; at least {LEAST_CONTEXT} are needed"
+            )
         bundle = Bundle.load(
-            folder, device=device, compute=compute, threads=threads, decoding=decoding
+            folder,
+            device=device,
+            compute=compute,
+            threads=threads,
+            decoding=decoding,
+            max_tokens=min(wanted, MOST_CONTEXT) + ANSWER_ROOM,
         )
-        wanted = context_tokens or (
-            GPU_CONTEXT if bundle.device.startswith("cuda") else CPU_CONTEXT
-        )
-        if wanted < 64:
-            raise ModelError(f"a context of {wanted} tokens is too short; at least 64 are needed")
-        return cls(
-            bundle, Gate.load(folder), min(wanted, 32_768, bundle.prefixes.max_tokens - 1024)
-        )
+        budget = min(wanted, bundle.prefixes.max_tokens - ANSWER_ROOM)
+        return cls(bundle, Gate.load(folder), budget)
 
     @property
     def device(self) -> str:
@@ -114,7 +120,10 @@ class LocalPredictor:
         started = time.perf_counter()
         work = Work()
         stop.check()
-        found = self.candidates(request, work, stop)
+        try:
+            found = self.candidates(request, work, stop)
+        except Expired:
+            found = []
         best = max(found, key=lambda candidate: candidate.confidence, default=NOTHING)
         return Prediction(
             edits=best.edits,

@@ -56,6 +56,10 @@ class Cancelled(Exception):
     """The request was superseded or withdrawn; nobody waits for the answer."""
 
 
+class Expired(Exception):
+    """The deadline passed before anything could be decided; what was encoded stays cached for the next request."""
+
+
 class Stop:
     """Cancellation and deadline, looked at before every forward pass.
 

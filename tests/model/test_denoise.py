@@ -6,7 +6,7 @@ from tiny import random_bundle, random_denoiser, random_trunk
 
 from model.cache import PrefixCache
 from model.denoise import Decoder, denoise_block, ngram_draft, prefill, rows_within_bound
-from model.protocol import Cancelled, Stop
+from model.protocol import Cancelled, Expired, Stop
 
 CONTEXT = [20, 30, 40, 20, 30, 40, 20, 30]
 
@@ -87,6 +87,20 @@ def test_a_withdrawn_request_stops_and_a_deadline_keeps_what_is_decided() -> Non
         assert made.tokens == greedy(bundle.decoder, len(made.tokens))
     assert 0 < len(made.tokens) < 50
     assert not made.ended
+
+
+@torch.inference_mode()
+def test_a_deadline_on_the_way_into_the_context_keeps_what_was_encoded(monkeypatch) -> None:
+    monkeypatch.setattr("model.denoise.PREFILL_CHUNK", 3)
+    trunk = random_trunk()
+    slot = PrefixCache(trunk.config).acquire(CONTEXT)
+    with pytest.raises(Expired):
+        prefill(trunk, slot, CONTEXT, Stop(timeout=0))
+    assert slot.tokens == CONTEXT[:3]
+    hidden, passes = prefill(trunk, slot, CONTEXT, Stop())
+    assert passes == 2
+    whole = trunk.forward(torch.tensor(CONTEXT), trunk.new_cache(16))
+    torch.testing.assert_close(hidden, whole[-1:], atol=1e-5, rtol=1e-4)
 
 
 def test_ngram_draft_continues_the_latest_longest_match() -> None:

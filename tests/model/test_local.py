@@ -10,6 +10,7 @@ import pytest
 from diffing.edits import apply
 from diffing.hunks import unified_diff
 from model.answer import answer
+from model.config import ModelError
 from model.local import LocalPredictor, mid_typing, settled_history
 from model.protocol import Cancelled, Request, Stop
 
@@ -141,3 +142,18 @@ def test_mid_typing_means_the_newest_change_ends_at_the_cursor() -> None:
     assert mid_typing(Request("next_edit", "account.py", RENAMED, end, history=HISTORY))
     assert not mid_typing(Request("next_edit", "account.py", RENAMED, end - 1, history=HISTORY))
     assert not mid_typing(Request("next_edit", "account.py", RENAMED, end, history=()))
+
+
+@pytest.mark.weights
+def test_the_context_is_bounded_by_the_models_own_limit() -> None:
+    with pytest.raises(
+        ModelError, match="a context of 10 tokens is too short; at least 64 are needed"
+    ):
+        LocalPredictor.load(context_tokens=10)
+    large = LocalPredictor.load(context_tokens=32_768)
+    assert large.contexts.budget == 8192 - 512
+    text = "value = compute(value)\n" * 4000 + "resu"
+    prediction = large.predict(
+        Request("fim", "a.py", text, len(text), max_tokens=1), Stop(timeout=0.0)
+    )
+    assert prediction.features["prompt_tokens"] <= 8192
