@@ -24,6 +24,7 @@ LINES_AFTER = 2
 WINDOW_QUANTUM = 8
 MAX_ROWS = 640
 MAX_DRAFT_ROWS = 128
+NEAR = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A draft with its gain in nats.
+    """A draft with its gain in nats; the feature `near gain` is the gain within 10 nats of a tie.
 
     `drafted` and `present` are the log-likelihoods compared, `tokens` and `worst` the number and the least
     log-probability of the tokens of the drafted lines.
@@ -55,6 +56,7 @@ class Judged:
         return {
             **self.draft.features(),
             "gain": self.gain,
+            "near gain": max(-NEAR, min(NEAR, self.gain)),
             "worst": self.worst,
             "drafted": self.drafted,
         }

@@ -36,6 +36,7 @@ FEATURES = {
     "draft": (
         "prior",
         "gain",
+        "near gain",
         "worst",
         "drafted",
         "siblings",
