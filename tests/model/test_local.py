@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 import time
 
@@ -157,3 +158,15 @@ def test_the_context_is_bounded_by_the_models_own_limit() -> None:
         Request("fim", "a.py", text, len(text), max_tokens=1), Stop(timeout=0.0)
     )
     assert prediction.features["prompt_tokens"] <= 8192
+
+
+@pytest.mark.weights
+def test_nothing_is_sent_anywhere(monkeypatch) -> None:
+    def refuse(*args: object, **kwargs: object) -> None:
+        raise AssertionError(f"a connection was opened: {args}")
+
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+    monkeypatch.setattr(socket.socket, "connect_ex", refuse)
+    monkeypatch.setattr(socket, "getaddrinfo", refuse)
+    request = fim("def area(width, height):\n    return width * |\n")
+    assert LocalPredictor.load().predict(request, Stop()).edits
