@@ -28,6 +28,7 @@ logger = logging.getLogger(__name__)
 
 PORT_UNUSABLE = 2
 _CHUNK = 1 << 16
+_LAST_REPLIES_S = 0.3
 _PARENT_POLL_S = 3.0
 
 
@@ -171,7 +172,16 @@ async def _session(server: RedraftServer, reader: asyncio.StreamReader) -> int:
         if isinstance(outcome, Exception) and not isinstance(outcome, asyncio.IncompleteReadError):
             logger.warning("the connection ended badly: %r", outcome)
     await server.close()
+    await _let_handlers_answer()
     return server.exit_code
+
+
+async def _let_handlers_answer() -> None:
+    """Give the handlers that were just cancelled the time to send their replies."""
+    handlers = asyncio.all_tasks() - {asyncio.current_task()}
+    if handlers:
+        await asyncio.wait(handlers, timeout=_LAST_REPLIES_S)
+    await asyncio.sleep(0)  # replies are sent by callbacks of the tasks that ended
 
 
 def _feed_from_thread(
