@@ -1,8 +1,8 @@
 """From a predictor to an answer that may be shown.
 
-Responsible for what every caller needs around `Predictor.predict`: line ends (the model sees only
-`\\n`, the edits come back with the document's own), the structural filters, the confidence
-threshold, and the time it took. Knows nothing of documents, settings or how a prediction is made.
+Responsible for what every caller needs around `Predictor.predict`: texts that no model should see
+(binary, huge, a line without end), line ends (the model sees only `\\n`, the edits come back with
+the document's own), the structural filters, the confidence threshold, and the time it took. Knows nothing of documents, settings or how a prediction is made.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from bisect import bisect_left
 from dataclasses import replace
 
 from diffing.edits import Edit, minimal_edits, shrink
+from diffing.policy import content_reason
 from model.filters import suppress_reason
 from model.protocol import Prediction, Predictor, Request, Snippet, Stop
 
@@ -26,6 +27,8 @@ def answer(predictor: Predictor, request: Request, stop: Stop, *, threshold: flo
     whatever the predictor raises.
     """
     started = time.perf_counter()
+    if unfit := content_reason(request.text):
+        return Prediction(suppressed=unfit, model=predictor.name)
     newlines = Newlines(request.text)
     plain = newlines.normalised(request)
     prediction = predictor.predict(plain, stop)

@@ -18,10 +18,12 @@ from model.cache import Slot
 from model.denoise import Generation, prefill
 from model.judge import Branch, log_probabilities
 from model.protocol import Request, Stop
+from model.window import CHARS_PER_TOKEN
 from model.word import likely_rest
 
 SUFFIX_LINES = 2
 SUFFIX_TOKENS = 24
+SUFFIX_CHARS = SUFFIX_TOKENS * CHARS_PER_TOKEN
 MAX_CANDIDATES = 10
 CLOSERS = ")]}"
 
@@ -123,7 +125,7 @@ def suffix_head(suffix: str) -> str:
         seen += bool(line.strip())
         if seen == SUFFIX_LINES:
             break
-    return suffix[: min(end, len(suffix))].rstrip("\n") if seen else ""
+    return suffix[: min(end, SUFFIX_CHARS)].rstrip("\n") if seen else ""
 
 
 def complete(

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from model.protocol import Request, Snippet
 from model.related import excerpt, nearby_names, ranked, split_diff
-from model.window import After, Before
+from model.window import CHARS_PER_TOKEN, After, Before
 
 Count = Callable[[str], int]
 
@@ -134,9 +134,11 @@ class ContextBuilder:
         self._known: OrderedDict[str, int] = OrderedDict()
 
     def count(self, text: str) -> int:
-        """Tokens of a text, remembered."""
+        """Tokens of a text, remembered; what is too long for any budget is not looked at."""
         if not text:
             return 0
+        if len(text) > self.budget * CHARS_PER_TOKEN:
+            return self.budget + 1
         known = self._known.get(text)
         if known is None:
             known = self._known[text] = self._count(text)

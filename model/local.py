@@ -200,7 +200,7 @@ class LocalPredictor:
         kept: list[str] = []
         left = self.contexts.budget // 3
         for diff in reversed(request.history[-JUDGE_HISTORY:]):
-            left -= self.writer.count(diff)
+            left -= self.contexts.count(diff)
             if left < 0 and kept:
                 break
             kept.append(diff)
