@@ -2,7 +2,8 @@
 
 Responsible for what every caller needs around `Predictor.predict`: texts that no model should see
 (binary, huge, a line without end), line ends (the model sees only `\\n`, the edits come back with
-the document's own), the structural filters, the confidence threshold, and the time it took. Knows nothing of documents, settings or how a prediction is made.
+the document's own), the structural filters, the confidence threshold, and the time it took. Knows
+nothing of documents, settings or how a prediction is made.
 """
 
 from __future__ import annotations

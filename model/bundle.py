@@ -106,8 +106,12 @@ def pick_decoding(compute: Compute) -> Decoding:
 
 
 def pick_compute(device: torch.device) -> Compute:
-    """bfloat16 where the processor multiplies it in tiles or the device is a GPU, else float32."""
+    """bfloat16 where the processor multiplies it in tiles or the device is a GPU, else float16 where the library has
+    kernels for it, else float32."""
     if device.type == "cuda":
         return "bfloat16"
     tiles = getattr(torch.cpu, "_is_amx_tile_supported", None)
-    return "bfloat16" if tiles is not None and tiles() else "float32"
+    if tiles is not None and tiles():
+        return "bfloat16"
+    packed = device.type == "cpu" and "fbgemm" in torch.backends.quantized.supported_engines
+    return "float16" if packed else "float32"

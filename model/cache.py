@@ -63,12 +63,21 @@ class KeyValueCache:
 
 
 class Slot:
-    """A cache together with the token ids whose keys and values it holds."""
+    """A cache together with the token ids whose keys and values it holds.
+
+    `state` is the last hidden state `[1, hidden]` of the first `state_at` tokens, for whoever asks for it again.
+    """
 
     def __init__(self, cache: KeyValueCache) -> None:
         self.cache = cache
         self.tokens: list[int] = []
         self.used = 0
+        self.state: Tensor | None = None
+        self.state_at = 0
+
+    def remember(self, state: Tensor) -> None:
+        """Keep the hidden state of the last token."""
+        self.state, self.state_at = state, len(self.tokens)
 
     def common(self, tokens: Sequence[int]) -> int:
         """Length of the longest common prefix with `tokens`."""
@@ -83,6 +92,8 @@ class Slot:
         """Keep only the first `length` tokens."""
         del self.tokens[length:]
         self.cache.truncate(length)
+        if self.state_at > length:
+            self.state = None
 
     def append(self, tokens: Sequence[int]) -> None:
         """Record tokens that a forward pass has just written."""
@@ -128,7 +139,7 @@ class PrefixCache:
             else:
                 fresh = min(self._slots, key=lambda slot: slot.used)
             if best is not None and fresh is not best and shared:
-                fresh.cache.length = 0
+                fresh.rewind(0)
                 fresh.cache.reserve(shared)
                 fresh.cache.keys[:, :, :shared] = best.cache.keys[:, :, :shared]
                 fresh.cache.values[:, :, :shared] = best.cache.values[:, :, :shared]

@@ -9,6 +9,7 @@ cursor becomes. "Nothing" is one of the candidates. Knows nothing of drafts, nex
 from __future__ import annotations
 
 import math
+from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -22,9 +23,10 @@ from model.window import CHARS_PER_TOKEN
 from model.word import likely_rest
 
 SUFFIX_LINES = 2
-SUFFIX_TOKENS = 24
+SUFFIX_TOKENS = 16
 SUFFIX_CHARS = SUFFIX_TOKENS * CHARS_PER_TOKEN
 MAX_CANDIDATES = 10
+REJOIN_CHARS = 12
 CLOSERS = ")]}"
 
 
@@ -67,12 +69,19 @@ class Ending:
     def __init__(self, prefix: str, suffix: str, max_lines: int) -> None:
         self.line = prefix.rpartition("\n")[2]
         head = suffix.partition("\n")[0]
-        self.single_line = bool(head.strip()) or max_lines <= 1
+        self.rest = head.strip()[:REJOIN_CHARS]
+        self.single_line = bool(self.rest) or max_lines <= 1
         self.max_lines = max_lines
         self.next_line = next((line.strip() for line in suffix.split("\n")[1:] if line.strip()), "")
 
+    def _rejoined(self, text: str) -> bool:
+        """True when the text has come to what follows on the cursor's line."""
+        return len(self.rest) > 1 and text.find(self.rest, 1) > 0
+
     def reached(self, text: str) -> bool:
         """`text` follows the cursor."""
+        if self.single_line and self._rejoined(text):
+            return True
         if "\n" not in text:
             return False
         if self.single_line:
@@ -128,94 +137,148 @@ def suffix_head(suffix: str) -> str:
     return suffix[: min(end, SUFFIX_CHARS)].rstrip("\n") if seen else ""
 
 
-def complete(
-    bundle: Bundle,
-    context: Sequence[int],
-    required: bytes,
-    request: Request,
-    stop: Stop,
-    reference: Sequence[int] = (),
-) -> tuple[list[Completion], Generation]:
-    """Candidates for the cursor, the likeliest first, and what the generation took.
+class Completer:
+    """Completions by one loaded model; remembers what it has judged, for the next key often asks the same."""
 
-    `context` ends where `required` begins: together they are the prompt up to the cursor. The candidate "" stands for
-    inserting nothing and is always there; all others are beginnings of one continuation.
-    """
-    prefix, suffix = request.text[: request.cursor], request.text[request.cursor :]
-    ending = Ending(prefix, suffix, request.max_lines)
+    def __init__(self, bundle: Bundle, memory: int = 512) -> None:
+        self.bundle = bundle
+        self._memory = memory
+        self._known: OrderedDict[tuple[tuple[int, ...], tuple[int, ...]], float] = OrderedDict()
 
-    def done(data: bytes) -> bool:
-        return (
-            data[-1:] != b""
-            and b"\n" in data[len(required) :]
-            and ending.reached(data[len(required) :].decode("utf-8", "replace"))
+    def complete(
+        self,
+        context: Sequence[int],
+        required: bytes,
+        request: Request,
+        stop: Stop,
+        reference: Sequence[int] = (),
+    ) -> tuple[list[Completion], Generation]:
+        """Candidates for the cursor, the likeliest first, and what the generation took.
+
+        `context` ends where `required` begins: together they are the prompt up to the cursor. The candidate "" stands
+        for inserting nothing and is always there; all others are beginnings of one continuation. It is written line by
+        line, for as long as one more line makes the text after the cursor likelier.
+        """
+        prefix, suffix = request.text[: request.cursor], request.text[request.cursor :]
+        ending = Ending(prefix, suffix, request.max_lines)
+        slot = self.bundle.prefixes.acquire(context)
+        hidden, _ = prefill(self.bundle.trunk, slot, context, stop)
+        word = likely_rest(self.bundle, slot, hidden, required, prefix, suffix)
+        passes = int(bool(word))
+        scores: dict[str, float] = {}
+
+        def judge(made: Generation, text: str, *, complete: bool) -> None:
+            nonlocal passes
+            fresh = candidate_texts(text, suffix, complete=complete)
+            fresh = [candidate for candidate in fresh if candidate not in scores]
+            if fresh:
+                stop.check()
+                found, taken = self._posterior(slot, context, required, fresh, suffix, made)
+                scores.update(zip(fresh, found, strict=True))
+                passes += taken
+
+        def done(made: Generation) -> bool:
+            text = _written(made, required)
+            if ending.single_line or "\n" not in text:
+                return ending.reached(text)
+            if ending.reached(text):
+                return True
+            if text.rpartition("\n")[2].strip():
+                return False
+            judge(made, text, complete=False)
+            return max(scores, key=scores.__getitem__) != list(scores)[-1] and len(scores) > 1
+
+        made = self.bundle.decoder.generate(
+            slot,
+            context,
+            hidden,
+            required=required + word.encode("utf-8", "replace"),
+            max_tokens=request.max_tokens,
+            done=done,
+            reference=reference,
+            stop=stop,
+        )
+        if not made.tokens or not made.bytes.startswith(required):
+            made.forwards += passes
+            return [], made
+        text = _written(made, required)
+        judge(made, text, complete=made.ended and "\n" not in text)
+        made.forwards += passes
+        return self._ranked(scores, required, made), made
+
+    def _posterior(
+        self,
+        slot: Slot,
+        context: Sequence[int],
+        required: bytes,
+        candidates: Sequence[str],
+        suffix: str,
+        made: Generation,
+    ) -> tuple[list[float], int]:
+        """log p(candidate, head of the suffix | context), one figure a candidate, and the passes taken (0 or 1).
+
+        What a candidate shares with the continuation as it was generated is not run again.
+        """
+        head = suffix_head(suffix)
+        before = required.decode("utf-8", "replace")
+        encode = self.bundle.tokenizer.encode
+        scores, missing, branches = {}, [], []
+        for candidate in candidates:
+            own = len(encode(before + candidate))
+            ids = tuple(encode(before + candidate + head)[: own + SUFFIX_TOKENS])
+            known = self._known.get((tuple(context), ids)) if ids else 0.0
+            if known is not None:
+                scores[candidate] = known
+                continue
+            shared = 0
+            while (
+                shared < min(len(ids) - 1, len(made.tokens)) and ids[shared] == made.tokens[shared]
+            ):
+                shared += 1
+            missing.append((candidate, ids, sum(made.log_probs[:shared])))
+            branches.append(Branch(len(context) + shared, ids[shared:]))
+        for (candidate, ids, certain), fresh in zip(
+            missing, log_probabilities(self.bundle.trunk, slot, branches), strict=True
+        ):
+            scores[candidate] = certain + float(fresh.sum())
+            self._known[tuple(context), ids] = scores[candidate]
+            if len(self._known) > self._memory:
+                self._known.popitem(last=False)
+        return [scores[candidate] for candidate in candidates], int(bool(branches))
+
+    def _ranked(
+        self, scores: dict[str, float], required: bytes, made: Generation
+    ) -> list[Completion]:
+        best = max(scores.values())
+        total = sum(math.exp(score - best) for score in scores.values())
+        return [
+            self._completion(
+                text, score - scores[""], math.exp(score - best) / total, required, made
+            )
+            for text, score in sorted(scores.items(), key=lambda item: -item[1])
+        ]
+
+    def _completion(
+        self, text: str, log_odds: float, share: float, required: bytes, made: Generation
+    ) -> Completion:
+        size = len(required) + len(text.encode("utf-8"))
+        covered, length = 0, 0
+        while covered < len(made.tokens) and length < size:
+            length += len(self.bundle.tokenizer.token_bytes(made.tokens[covered]))
+            covered += 1
+        log_probs = made.log_probs[:covered] or [0.0]
+        return Completion(
+            text=text,
+            log_odds=log_odds,
+            share=share,
+            mean=sum(log_probs) / len(log_probs),
+            least=min(log_probs),
+            tokens=covered,
+            lines=text.count("\n") + 1,
+            ended=made.ended,
         )
 
-    slot = bundle.prefixes.acquire(context)
-    hidden, passes = prefill(bundle.trunk, slot, context, stop)
-    word = likely_rest(bundle, slot, hidden, required, prefix, suffix)
-    made = bundle.decoder.generate(
-        slot,
-        context,
-        hidden,
-        required=required + word.encode("utf-8", "replace"),
-        max_tokens=request.max_tokens,
-        done=done,
-        reference=reference,
-        stop=stop,
-    )
-    made.forwards += passes + bool(word)
-    if not made.tokens or not made.bytes.startswith(required):
-        return [], made
-    text = made.bytes[len(required) :].decode("utf-8", "ignore")
-    candidates = candidate_texts(text, suffix, complete=made.ended and not ending.reached(text))
-    stop.check()
-    scores = _posterior(bundle, slot, len(context), required, candidates, suffix)
-    made.forwards += 1
-    best = max(scores)
-    weights = [math.exp(score - best) for score in scores]
-    total = sum(weights)
-    ranked = sorted(range(len(candidates)), key=lambda i: -scores[i])
-    return [
-        _completion(
-            candidates[i], scores[i] - scores[0], weights[i] / total, bundle, required, made
-        )
-        for i in ranked
-    ], made
 
-
-def _posterior(
-    bundle: Bundle, slot: Slot, start: int, required: bytes, candidates: list[str], suffix: str
-) -> list[float]:
-    """log p(candidate, head of the suffix | context), one figure a candidate."""
-    slot.rewind(start)
-    head = suffix_head(suffix)
-    before = required.decode("utf-8", "replace")
-    sequences = []
-    for candidate in candidates:
-        own = len(bundle.tokenizer.encode(before + candidate))
-        sequences.append(bundle.tokenizer.encode(before + candidate + head)[: own + SUFFIX_TOKENS])
-    branches = [Branch(start, tuple(ids)) for ids in sequences if ids]
-    scored = iter(log_probabilities(bundle.trunk, slot, branches))
-    return [float(next(scored).sum()) if ids else 0.0 for ids in sequences]
-
-
-def _completion(
-    text: str, log_odds: float, share: float, bundle: Bundle, required: bytes, made: Generation
-) -> Completion:
-    size = len(required) + len(text.encode("utf-8"))
-    covered, length = 0, 0
-    while covered < len(made.tokens) and length < size:
-        length += len(bundle.tokenizer.token_bytes(made.tokens[covered]))
-        covered += 1
-    log_probs = made.log_probs[:covered] or [0.0]
-    return Completion(
-        text=text,
-        log_odds=log_odds,
-        share=share,
-        mean=sum(log_probs) / len(log_probs),
-        least=min(log_probs),
-        tokens=covered,
-        lines=text.count("\n") + 1,
-        ended=made.ended,
-    )
+def _written(made: Generation, required: bytes) -> str:
+    """What has been generated behind the required bytes."""
+    return made.bytes[len(required) :].decode("utf-8", "ignore")

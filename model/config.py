@@ -51,6 +51,11 @@ class ModelConfig:
     special: Mapping[str, int] = field(default_factory=dict)
     denoiser: DenoiserConfig | None = None
 
+    @property
+    def groups(self) -> int:
+        """Query heads that share one key and value head."""
+        return self.num_heads // self.num_kv_heads
+
     @classmethod
     def load(cls, folder: Path) -> ModelConfig:
         """Read `folder/config.json`. Raises `ModelError` naming what is missing or wrong."""

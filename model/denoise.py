@@ -16,6 +16,7 @@ agreeing prefix of a draft is greedy speculative decoding, Leviathan et al. 2023
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
@@ -31,18 +32,19 @@ from model.transformer import Transformer
 
 Decoding = Literal["causal", "refine", "block"]
 
-PREFILL_CHUNK = 256
+PREFILL_CHUNKS = {"cpu": 64}
+PREFILL_CHUNK = 1024
 NGRAM_SIZES = (4, 3, 2)
 NGRAM_DRAFT = 10
-SURE_NGRAM_SIZES = (4, 3, 2)
+RECENT = 4
 
 
 @dataclass(slots=True)
 class Generation:
     """Decided tokens with their log-probabilities, and what it took.
 
-    `bytes` begins with the bytes that were required; `ended` is set when the model or `done` ended the text, unset
-    when a limit or the deadline did.
+    `forwards` are passes of the trunk after the context was encoded. `bytes` begins with the bytes that were required;
+    `ended` is set when the model or `done` ended the text, unset when a limit or the deadline did.
     """
 
     tokens: list[int] = field(default_factory=list)
@@ -61,32 +63,38 @@ def prefill(
 ) -> tuple[Tensor, int]:
     """Encode what `slot` does not hold yet of `tokens`; the last hidden state `[1, hidden]` and the passes it took.
 
-    The last token is always run, for its hidden state. Raises `Cancelled`, and `Expired` when the deadline passes on
-    the way.
+    Chunks are as short as the device runs efficiently, so that a withdrawn request ends soon. A last state that the
+    slot remembers costs nothing; otherwise the last token is run again. Raises `Cancelled`, and `Expired` when the
+    deadline passes on the way.
     """
+    stop.check()
+    if slot.state is not None and slot.state_at == len(slot.tokens) == len(tokens):
+        return slot.state, 0
     slot.rewind(min(len(slot.tokens), len(tokens) - 1))
     hidden, passes = None, 0
+    size = PREFILL_CHUNKS.get(trunk.device.type, PREFILL_CHUNK)
     while len(slot.tokens) < len(tokens):
         stop.check()
         if passes and stop.expired:
             raise Expired
-        chunk = tokens[len(slot.tokens) : len(slot.tokens) + PREFILL_CHUNK]
+        chunk = tokens[len(slot.tokens) : len(slot.tokens) + size]
         hidden = trunk.forward(torch.tensor(chunk, device=trunk.device), slot.cache)
         slot.append(chunk)
         passes += 1
     assert hidden is not None
+    slot.remember(hidden[-1:])
     return hidden[-1:], passes
 
 
-def ngram_draft(tokens: Sequence[int], limit: int) -> list[int]:
-    """The tokens that followed the latest earlier occurrence of the longest suffix n-gram of `tokens`."""
+def ngram_draft(tokens: Sequence[int], source: Sequence[int], limit: int) -> list[int]:
+    """What follows, in `source`, the latest occurrence of the longest suffix n-gram of `tokens`."""
     for size in NGRAM_SIZES:
         if len(tokens) <= size:
             continue
         suffix = list(tokens[-size:])
-        for start in range(len(tokens) - size - 1, -1, -1):
-            if tokens[start] == suffix[0] and list(tokens[start : start + size]) == suffix:
-                return list(tokens[start + size : start + size + limit])
+        for start in range(len(source) - size - 1, -1, -1):
+            if source[start] == suffix[0] and list(source[start : start + size]) == suffix:
+                return list(source[start + size : start + size + limit])
     return []
 
 
@@ -159,6 +167,7 @@ class Decoder:
         self.trunk, self.tokenizer, self.denoiser = trunk, tokenizer, denoiser
         self.decoding: Decoding = "refine" if decoding == "block" and denoiser is None else decoding
         self.steps, self.bound, self.accept = steps, bound, accept
+        self._recent: deque[list[int]] = deque(maxlen=RECENT)
 
     def generate(
         self,
@@ -168,22 +177,30 @@ class Decoder:
         *,
         required: bytes = b"",
         max_tokens: int = 64,
-        done: Callable[[bytes], bool] = lambda _: False,
+        done: Callable[[Generation], bool] = lambda _: False,
         reference: Sequence[int] = (),
         stop: Stop | None = None,
     ) -> Generation:
-        """Continue `context` (at least one token) until `done(bytes)`, a control token, a limit or the deadline.
+        """Continue `context` (at least one token) until `done`, a control token, a limit or the deadline.
 
+        `done` is asked after every token; the slot then holds the context and at least the tokens decided so far.
         `hidden [1, hidden]` is the context's last state if the caller has encoded it into `slot`.
         `required` are bytes the continuation must begin with. `reference` are tokens from elsewhere that drafts may
-        be copied from. Raises `Cancelled` when the request was withdrawn.
+        be copied from; what was generated recently is always tried first, because the next key mostly agrees with it.
+        Raises `Cancelled` when the request was withdrawn.
         """
         stop = stop or Stop()
         out = Generation()
         if hidden is None:
-            hidden, out.forwards = prefill(self.trunk, slot, context, stop)
+            hidden, _ = prefill(self.trunk, slot, context, stop)
         logits = self.trunk.head(hidden)[0]
         sequence = [*reference, *context]
+        forced = self.tokenizer.forced(required)
+        if forced:
+            hidden, rows = self._commit(slot, forced, out, stop)
+            self._record(out, [logits, *rows[:-1]], forced, lambda _: False)
+            sequence.extend(forced)
+            hidden, logits = hidden[-1:], rows[-1]
         while len(out.tokens) < max_tokens and not stop.expired:
             pending = required[len(out.bytes) :]
             first = self._choose(logits, pending)
@@ -203,6 +220,7 @@ class Decoder:
             if ended:
                 break
             hidden, logits = hidden[accepted : accepted + 1], rows[accepted]
+        self._recent.append([*context[-max(NGRAM_SIZES) :], *out.tokens])
         return out
 
     def _choose(self, logits: Tensor, pending: bytes) -> int:
@@ -225,7 +243,10 @@ class Decoder:
     ) -> list[int]:
         if self.decoding == "causal":
             return []
-        found = ngram_draft(sequence, NGRAM_DRAFT)
+        for recent in reversed(self._recent):
+            if found := ngram_draft(sequence, recent, NGRAM_DRAFT):
+                return found
+        found = ngram_draft(sequence, sequence, NGRAM_DRAFT)
         if found or self.decoding == "refine" or self.denoiser is None:
             return found
         block, steps = denoise_block(
@@ -261,7 +282,7 @@ class Decoder:
         out: Generation,
         before: list[Tensor],
         tokens: list[int],
-        done: Callable[[bytes], bool],
+        done: Callable[[Generation], bool],
     ) -> bool:
         """Append decided tokens one by one, so that `done` ends the text at the first place it can."""
         entropies, log_probs = entropy(torch.stack(before))
@@ -270,7 +291,7 @@ class Decoder:
             out.log_probs.append(float(log_probs[row, token]))
             out.entropies.append(float(entropies[row]))
             out.bytes += self.tokenizer.token_bytes(token)
-            if done(out.bytes):
+            if done(out):
                 out.ended = True
                 return True
         return False

@@ -23,6 +23,7 @@ from model.transformer import (
     Layer,
     Linear,
     Transformer,
+    additive_mask,
     attend,
     load_layer,
     make_linear,
@@ -79,6 +80,7 @@ class Denoiser:
         length = cache.length
         cos, sin = self.trunk.cos[positions], self.trunk.sin[positions]
         embedded = self.trunk.embedding[canvas].float()
+        mask = additive_mask(allowed, c.groups, cache.keys.dtype)
         x = self.fuse(torch.cat([embedded, context], dim=-1)).float()
         for layer, source in zip(self.layers, self.shape.trunk_layers, strict=True):
             q, k, v = layer.project(x, c, cos, sin)
@@ -88,7 +90,7 @@ class Denoiser:
             )
             keys = torch.cat([past_keys, k.to(past_keys.dtype)], dim=1)
             values = torch.cat([past_values, v.to(past_values.dtype)], dim=1)
-            x = x + layer.output(attend(q.to(keys.dtype), keys, values, allowed)).float()
+            x = x + layer.output(attend(q.to(keys.dtype), keys, values, mask)).float()
             x = x + layer.feed_forward(x, c.norm_eps)
         return rms_norm(x, self.norm, c.norm_eps)
 

@@ -16,7 +16,7 @@ import torch
 
 from diffing.edits import Edit, shrink
 from model.bundle import EMBEDDED, Bundle, pick_device
-from model.complete import complete
+from model.complete import Completer
 from model.config import ModelError
 from model.context import Context, ContextBuilder
 from model.denoise import Decoding, Generation
@@ -27,11 +27,11 @@ from model.prompt import PromptWriter
 from model.protocol import Expired, Prediction, Request, Stop
 from model.transformer import Compute
 
-CPU_CONTEXT = 1024
+CPU_CONTEXT = 512
 GPU_CONTEXT = 8192
 LEAST_CONTEXT, MOST_CONTEXT = 64, 32_768
 ANSWER_ROOM = 512
-JUDGED = 12
+JUDGED = 4
 JUDGE_HISTORY = 3
 SURE = 0.5
 
@@ -72,6 +72,7 @@ class LocalPredictor:
         self.name = bundle.config.name
         self.writer = PromptWriter(bundle.tokenizer, bundle.config)
         self.contexts = ContextBuilder(self.writer.count, context_tokens)
+        self.completer = Completer(bundle)
 
     @classmethod
     def load(
@@ -86,7 +87,7 @@ class LocalPredictor:
     ) -> LocalPredictor:
         """Load a model folder (the embedded one by default).
 
-        `context_tokens` bounds the prompt; by default 1,024 on a CPU and 8,192 on a GPU, at most 32,768 or the model's
+        `context_tokens` bounds the prompt; by default 512 on a CPU and 8,192 on a GPU, at most 32,768 or the model's
         own limit. Raises `ModelError` with a reason a user can act on.
         """
         folder, where = path or EMBEDDED, pick_device(device)
@@ -159,8 +160,8 @@ class LocalPredictor:
         settled = replace(request, history=settled_history(request))
         prompt = self.writer.fim(request.path, self.contexts.build(settled))
         self._account(work, prompt.tokens)
-        found, made = complete(
-            self.bundle, prompt.tokens, prompt.required, request, stop, prompt.reference
+        found, made = self.completer.complete(
+            prompt.tokens, prompt.required, request, stop, prompt.reference
         )
         work.add(made)
         return [
@@ -181,10 +182,10 @@ class LocalPredictor:
         if not proposals:
             return []
         context = self._history_only(request)
-        judged, passes = judge_drafts(
+        judged = judge_drafts(
             self.bundle, self.writer, request, context, proposals, self.contexts.budget, stop
         )
-        work.forwards += passes
+        work.forwards += bool(judged)
         chances = [self.gate.probability("draft", j.features()) for j in judged]
         where = distribution((j.place.first, p) for j, p in zip(judged, chances, strict=True))
         found = []

@@ -19,9 +19,9 @@ from model.judge import Branch, log_probabilities
 from model.prompt import PromptWriter, present_lines
 from model.protocol import Request, Stop
 
-LINES_BEFORE = 20
+LINES_BEFORE = 8
 LINES_AFTER = 2
-WINDOW_QUANTUM = 8
+WINDOW_QUANTUM = 4
 MAX_ROWS = 640
 MAX_DRAFT_ROWS = 128
 NEAR = 10.0
@@ -100,19 +100,16 @@ def judge_drafts(
     drafts: Iterable[Draft],
     budget: int,
     stop: Stop,
-) -> tuple[list[Judged], int]:
-    """Judge as many of `drafts`, in order, as one prompt of `budget` tokens and one pass over the branches cover.
-
-    Also returns the forward passes taken.
-    """
+) -> list[Judged]:
+    """Judge as many of `drafts`, in order, as one prompt of `budget` tokens and one pass over the branches cover."""
     lines = request.text.split("\n")
     head = [*writer.preamble(context), *writer.file(request.path, "")[:-1]]
     placed = [(draft, place_of(request.text, draft)) for draft in drafts]
     chosen, ids, starts = _excerpts(writer, lines, placed, head, budget)
     if not chosen:
-        return [], 0
+        return []
     slot = bundle.prefixes.acquire(ids)
-    _, passes = prefill(bundle.trunk, slot, ids, stop)
+    prefill(bundle.trunk, slot, ids, stop)
     branches: list[Branch] = []
     sizes: list[int] = []
     kept: list[tuple[Draft, Place]] = []
@@ -142,7 +139,7 @@ def judge_drafts(
         Judged(draft, place, new[0] - old[0], new[0], old[0], new[1], new[2])
         for (draft, place), old, new in zip(kept, totals[::2], totals[1::2], strict=True)
     ]
-    return judged, passes + 1
+    return judged
 
 
 def _branch(

@@ -99,7 +99,8 @@ class Prediction:
 
     `edits` are sorted, do not overlap and count code points of `Request.text`; empty means "no edit". `shown` says
     whether it is good enough to be seen, `suppressed` names the reason when it is not. `confidence` is the calibrated
-    probability that the user would accept it. `truncated` is set when the answer was cut by a token limit.
+    probability that the user would accept it. `forwards` counts passes of the model after the context was encoded.
+    `truncated` is set when the answer was cut by a token limit.
     """
 
     edits: tuple[Edit, ...] = ()

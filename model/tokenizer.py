@@ -84,6 +84,21 @@ class Tokenizer:
         cut = len(text) - (len(tail) - last.start())
         return text[:cut], _encodable(text[cut:]).encode("utf-8")
 
+    def forced(self, required: bytes) -> list[int]:
+        """The tokens that must come first when `required` is too long for any single token, whatever a model says.
+
+        What they leave over of `required` is covered by some token.
+        """
+        tokens: list[int] = []
+        at = 0
+        while at < len(required):
+            options = self.continuations(required[at:])
+            if len(options) != 1 or len(self._bytes[options[0]]) >= len(required) - at:
+                break
+            tokens.append(options[0])
+            at += len(self._bytes[options[0]])
+        return tokens
+
     def continuations(self, required: bytes) -> list[int]:
         """Tokens that may come next when the following bytes must begin with `required`.
 

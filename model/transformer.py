@@ -19,8 +19,10 @@ from model.cache import KeyValueCache
 from model.config import ModelConfig
 from model.weights import Checkpoint
 
-Compute = Literal["float32", "bfloat16", "int8"]
+Compute = Literal["float32", "float16", "bfloat16", "int8"]
 Linear = Callable[[Tensor], Tensor]
+
+EMBEDDING_TYPES = {"float32": torch.float32, "float16": torch.float16}
 
 
 def bucket(rows: int) -> int:
@@ -50,6 +52,20 @@ class PlainLinear:
         return F.linear(F.pad(x, (0, 0, 0, bucket(rows) - rows)), self.weight, self.bias)[:rows]
 
 
+class Float16Linear:
+    """`x [n, in] -> [n, out]` on an x86 CPU: float16 weights, float32 activations and sums.
+
+    Half the memory to read of float32; the library has kernels for few rows, where its float32 ones are slow.
+    """
+
+    def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
+        self.packed = torch.ops.quantized.linear_prepack_fp16(weight.float(), bias)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        product: Tensor = torch.ops.quantized.linear_dynamic_fp16(x.float(), self.packed)
+        return product
+
+
 class Int8Linear:
     """`x [n, in] -> [n, out]` on a CPU: int8 weights with a scale per output, int8 activations with a scale per row."""
 
@@ -71,6 +87,8 @@ def make_linear(
 ) -> Linear:
     if compute == "int8":
         return Int8Linear(weight, bias)
+    if compute == "float16":
+        return Float16Linear(weight, bias)
     dtype = torch.bfloat16 if compute == "bfloat16" else torch.float32
     return PlainLinear(weight.to(device, dtype), None if bias is None else bias.to(device, dtype))
 
@@ -93,18 +111,27 @@ def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     return x * cos.unsqueeze(1) + torch.cat([-second, first], dim=-1) * sin.unsqueeze(1)
 
 
-def attend(query: Tensor, keys: Tensor, values: Tensor, allowed: Tensor | None) -> Tensor:
+def additive_mask(allowed: Tensor | None, groups: int, dtype: torch.dtype) -> Tensor | None:
+    """What `attend` adds to its scores, `[groups * n, m]`: 0 where `allowed [n, m]`, else minus infinity."""
+    if allowed is None:
+        return None
+    mask = torch.zeros(allowed.shape, dtype=dtype, device=allowed.device)
+    return mask.masked_fill_(~allowed, float("-inf")).repeat(groups, 1)
+
+
+def attend(query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> Tensor:
     """Grouped-query attention.
 
-    `query [n, heads, head_dim]`, `keys`/`values [kv_heads, m, head_dim]`, `allowed [n, m] bool` or None for all.
+    `query [n, heads, head_dim]`, `keys`/`values [kv_heads, m, head_dim]`, `mask` from `additive_mask`.
     Query heads of one group are laid along the row axis, so that keys and values are never copied.
     """
     n, heads, dim = query.shape
     groups = heads // keys.shape[0]
     rows = (
-        query.view(n, keys.shape[0], groups, dim).permute(1, 2, 0, 3).reshape(-1, groups * n, dim)
+        query.reshape(n, keys.shape[0], groups, dim)
+        .permute(1, 2, 0, 3)
+        .reshape(-1, groups * n, dim)
     )
-    mask = None if allowed is None else allowed.repeat(groups, 1)
     out = F.scaled_dot_product_attention(rows[None], keys[None], values[None], attn_mask=mask)[0]
     return out.view(-1, groups, n, dim).permute(2, 0, 1, 3).reshape(n, heads * dim)
 
@@ -129,15 +156,14 @@ class Layer:
         c = config
         n = x.shape[0]
         fused = self.qkv(rms_norm(x, self.input_norm, c.norm_eps)).float()
-        q, k, v = fused.split(
-            [c.num_heads * c.head_dim, c.num_kv_heads * c.head_dim, c.num_kv_heads * c.head_dim],
-            dim=-1,
-        )
-        q, k = q.view(n, c.num_heads, c.head_dim), k.view(n, c.num_kv_heads, c.head_dim)
+        heads = fused.view(n, c.num_heads + 2 * c.num_kv_heads, c.head_dim)
+        qk, v = heads.tensor_split([c.num_heads + c.num_kv_heads], dim=1)
         if self.q_norm is not None and self.k_norm is not None:
+            q, k = qk.tensor_split([c.num_heads], dim=1)
             q, k = rms_norm(q, self.q_norm, c.norm_eps), rms_norm(k, self.k_norm, c.norm_eps)
-        k = rotate(k, cos, sin).transpose(0, 1)
-        return rotate(q, cos, sin), k, v.view(n, c.num_kv_heads, c.head_dim).transpose(0, 1)
+            qk = torch.cat([q, k], dim=1)
+        q, k = rotate(qk, cos, sin).tensor_split([c.num_heads], dim=1)
+        return q, k.transpose(0, 1), v.transpose(0, 1)
 
     def feed_forward(self, x: Tensor, eps: float) -> Tensor:
         gate, up = self.gate_up(rms_norm(x, self.post_norm, eps)).float().chunk(2, dim=-1)
@@ -207,7 +233,7 @@ class Transformer:
         ]
         return cls(
             config,
-            embedding.to(device, torch.float32 if compute == "float32" else torch.bfloat16),
+            embedding.to(device, EMBEDDING_TYPES.get(compute, torch.bfloat16)),
             layers,
             weights.get("model.norm.weight").to(device),
             make_linear(output, None, compute, device),
@@ -238,13 +264,14 @@ class Transformer:
         if allowed is None and n > 1:
             allowed = torch.ones(n, start + n, dtype=torch.bool, device=self.device).tril(start)
         cos, sin = self.cos[positions], self.sin[positions]
+        mask = additive_mask(allowed, c.groups, cache.keys.dtype)
         x = self.embedding[tokens].float()
         for i, layer in enumerate(self.layers):
             q, k, v = layer.project(x, c, cos, sin)
             keys, values = cache.keys[i], cache.values[i]
             keys[:, start : start + n] = k.to(keys.dtype)
             values[:, start : start + n] = v.to(values.dtype)
-            mixed = attend(q.to(keys.dtype), keys[:, : start + n], values[:, : start + n], allowed)
+            mixed = attend(q.to(keys.dtype), keys[:, : start + n], values[:, : start + n], mask)
             x = x + layer.output(mixed).float()
             x = x + layer.feed_forward(x, c.norm_eps)
         return rms_norm(x, self.norm, c.norm_eps)

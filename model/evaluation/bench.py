@@ -70,16 +70,19 @@ def excerpt(lines: Sequence[str], count: int) -> list[str]:
     return repeated[start : start + count]
 
 
-def typing_trace(lines: Sequence[str], mode: Mode, keys: int, label: str) -> list[Request]:
+def typing_trace(
+    lines: Sequence[str], mode: Mode, keys: int, label: str, place: float = 0.5
+) -> list[Request]:
     """Requests of someone who types the end of a line in the middle of the file, key by key.
 
     `label` makes the path and the first line unlike those of other traces. The line is the first
-    one after the middle with `keys` characters to type.
+    one after `place` (a share of the file) with `keys` characters to type.
     """
     lines = [f"# {label}\n", *lines[1:]]
+    begin = int(len(lines) * place)
     row = next(
         number
-        for number in [*range(len(lines) // 2, len(lines)), *range(len(lines) // 2)]
+        for number in [*range(begin, len(lines)), *range(begin)]
         if len(lines[number].strip()) >= keys
     )
     line = lines[row].rstrip("\n")
@@ -121,7 +124,8 @@ def replay(
         for size in sizes:
             for mode in modes:
                 label = f"trace_{repeat}_{size}_{mode}"
-                requests = typing_trace(excerpt(lines, size), mode, keys, label)
+                place = (repeat + 1) / (repeats + 1)
+                requests = typing_trace(excerpt(lines, size), mode, keys, label, place)
                 for number, request in enumerate(requests):
                     names = list(predictors)
                     for name in names if number % 2 == repeat % 2 else names[::-1]:

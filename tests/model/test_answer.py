@@ -48,6 +48,16 @@ def test_reasons_in_their_order() -> None:
     assert reason(Prediction((Edit(4, 4, "  "),), confidence=0.1)) == "whitespace-only"
 
 
+@pytest.mark.parametrize(
+    ("text", "reason"), [("x = [" + "1, " * 300_000, "line-too-long"), ("a\0b", "binary")]
+)
+def test_texts_that_no_model_should_see(text: str, reason: str) -> None:
+    predictor = Fixed(Prediction((Edit(0, 0, "1"),), confidence=1))
+    found = answer(predictor, Request("fim", "a.py", text, 0), Stop(), threshold=0)
+    assert (found.shown, found.suppressed, found.edits, found.model) == (False, reason, (), "fixed")
+    assert predictor.asked is None
+
+
 def test_a_cancelled_request_has_no_answer() -> None:
     stop = Stop()
     stop.cancel()

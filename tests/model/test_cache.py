@@ -47,6 +47,24 @@ def test_a_slot_that_branches_off_takes_the_shared_keys_along() -> None:
     assert pool.shared(first) == len(first)
 
 
+@torch.inference_mode()
+def test_the_same_prompt_again_costs_no_pass() -> None:
+    trunk = random_trunk()
+    pool = PrefixCache(trunk.config)
+    tokens = [5, 6, 7, 8]
+    first, passes = prefill(trunk, pool.acquire(tokens), tokens, Stop())
+    assert passes == 1
+    slot = pool.acquire(tokens)
+    trunk.forward(torch.tensor([9]), slot.cache)
+    slot.append([9])  # an answer that follows
+    again, passes = prefill(trunk, pool.acquire(tokens), tokens, Stop())
+    assert passes == 0
+    assert torch.equal(first, again)
+    shorter, passes = prefill(trunk, pool.acquire(tokens[:3]), tokens[:3], Stop())
+    assert passes == 1
+    assert not torch.equal(first, shorter)
+
+
 def test_too_long_a_prompt_is_refused() -> None:
     with pytest.raises(ValueError, match="9 tokens exceed the cache's limit of 8"):
         PrefixCache(CONFIG, max_tokens=8).acquire([1] * 9)

@@ -4,7 +4,7 @@ import pytest
 import torch
 from tiny import random_bundle
 
-from model.complete import Ending, candidate_texts, complete, suffix_head
+from model.complete import SUFFIX_TOKENS, Completer, Ending, candidate_texts, suffix_head
 from model.protocol import Request, Stop
 
 
@@ -48,13 +48,29 @@ def test_the_suffix_judges_with_its_first_two_lines_of_text() -> None:
     assert suffix_head("") == ""
 
 
+def test_a_huge_rest_of_the_line_is_not_looked_at() -> None:
+    assert len(suffix_head("1, " * 300_000)) < 1000
+
+
+@torch.inference_mode()
+def test_what_was_judged_for_the_last_key_is_not_judged_again() -> None:
+    bundle = random_bundle()
+    completer = Completer(bundle)
+    request = Request("fim", "a.py", "value = compute(\nprint(value)\n", 16, max_tokens=5)
+    context = bundle.tokenizer.encode("value = compute")
+    found, made = completer.complete(context, b"(", request, Stop())
+    again, remade = completer.complete(context, b"(", request, Stop())
+    assert [(c.text, c.log_odds) for c in again] == [(c.text, c.log_odds) for c in found]
+    assert remade.forwards < made.forwards
+
+
 @torch.inference_mode()
 def test_the_posterior_is_the_likelihood_of_the_whole_text() -> None:
     bundle = random_bundle()
     text = "value = compute(\nprint(value)\n"
     request = Request("fim", "a.py", text, 16, max_tokens=5)
     context = bundle.tokenizer.encode("value = compute")
-    found, made = complete(bundle, context, b"(", request, Stop())
+    found, made = Completer(bundle).complete(context, b"(", request, Stop())
     assert found[0].log_odds >= found[-1].log_odds
     assert sum(c.share for c in found) == pytest.approx(1)
     nothing = next(c for c in found if not c.text)
@@ -64,7 +80,7 @@ def test_the_posterior_is_the_likelihood_of_the_whole_text() -> None:
 
     def likelihood(middle: str) -> float:
         own = bundle.tokenizer.encode("(" + middle)
-        ids = bundle.tokenizer.encode("(" + middle + head)[: len(own) + 24]
+        ids = bundle.tokenizer.encode("(" + middle + head)[: len(own) + SUFFIX_TOKENS]
         trunk = bundle.trunk
         rows = trunk.head(trunk.forward(torch.tensor([*context, *ids]), trunk.new_cache(64)))
         table = rows.log_softmax(-1)

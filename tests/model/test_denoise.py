@@ -45,6 +45,16 @@ def test_drafts_save_passes_when_they_are_right() -> None:
 
 
 @torch.inference_mode()
+def test_the_answer_to_the_last_key_is_the_draft_for_the_next() -> None:
+    bundle = random_bundle()
+    first = bundle.decoder.generate(bundle.prefixes.acquire(CONTEXT), CONTEXT, max_tokens=8)
+    typed = [*CONTEXT, *first.tokens[:2]]
+    again = bundle.decoder.generate(bundle.prefixes.acquire(typed), typed, max_tokens=6)
+    assert again.tokens == first.tokens[2:]
+    assert again.forwards <= 3  # context, draft and one at its end
+
+
+@torch.inference_mode()
 def test_the_answer_begins_with_what_is_required() -> None:
     bundle = random_bundle()
     made = bundle.decoder.generate(
@@ -59,7 +69,10 @@ def test_done_ends_the_text_at_the_first_token_it_can() -> None:
     wanted = greedy(bundle.decoder, 6)
     size = len(b"".join(bundle.tokenizer.token_bytes(t) for t in wanted[:3]))
     made = bundle.decoder.generate(
-        bundle.prefixes.acquire(CONTEXT), CONTEXT, max_tokens=6, done=lambda data: len(data) >= size
+        bundle.prefixes.acquire(CONTEXT),
+        CONTEXT,
+        max_tokens=6,
+        done=lambda made: len(made.bytes) >= size,
     )
     assert made.tokens == wanted[:3]
     assert made.ended
@@ -91,7 +104,7 @@ def test_a_withdrawn_request_stops_and_a_deadline_keeps_what_is_decided() -> Non
 
 @torch.inference_mode()
 def test_a_deadline_on_the_way_into_the_context_keeps_what_was_encoded(monkeypatch) -> None:
-    monkeypatch.setattr("model.denoise.PREFILL_CHUNK", 3)
+    monkeypatch.setattr("model.denoise.PREFILL_CHUNKS", {"cpu": 3})
     trunk = random_trunk()
     slot = PrefixCache(trunk.config).acquire(CONTEXT)
     with pytest.raises(Expired):
@@ -104,8 +117,12 @@ def test_a_deadline_on_the_way_into_the_context_keeps_what_was_encoded(monkeypat
 
 
 def test_ngram_draft_continues_the_latest_longest_match() -> None:
-    assert ngram_draft([1, 2, 3, 9, 9, 1, 2, 3, 7, 8, 1, 2, 3], 2) == [7, 8]
-    assert ngram_draft([1, 2, 3, 4], 4) == []
+    tokens = [1, 2, 3, 9, 9, 1, 2, 3, 7, 8, 1, 2, 3]
+    assert ngram_draft(tokens, tokens, 2) == [7, 8]
+    assert ngram_draft([5, 5, 5, 5], [5, 5, 5, 5], 2) == [5]
+    assert ngram_draft([1, 2, 3, 4], [1, 2, 3, 4], 4) == []
+    assert ngram_draft([8, 2, 3], [2, 3, 6, 3], 4) == [6, 3]
+    assert ngram_draft([8, 2, 3], [1, 2, 3], 4) == []
 
 
 def test_rows_are_committed_within_the_joint_entropy_bound() -> None:

@@ -64,6 +64,16 @@ def test_what_may_follow_a_required_beginning(tokenizer: Tokenizer) -> None:
     assert [tokenizer.token_bytes(t) for t in tokenizer.continuations(b" returzq")] == [b" ret"]
 
 
+def test_what_no_model_can_choose_is_forced(tokenizer: Tokenizer) -> None:
+    pieces = [tokenizer.token_bytes(t) for t in tokenizer.forced(b" returzqzq")]
+    assert pieces[0] == b" ret"
+    rest = b" returzqzq"[len(b"".join(pieces)) :]
+    assert rest  # a token that covers it is left to the model
+    assert all(tokenizer.token_bytes(t).startswith(rest) for t in tokenizer.continuations(rest))
+    assert tokenizer.forced(b" retur") == []
+    assert tokenizer.forced(b"") == []
+
+
 def test_healed_text_tokenises_like_the_finished_one(tokenizer: Tokenizer) -> None:
     full = "for item in items:\n        print(item)\n"
     for cut in range(1, len(full)):

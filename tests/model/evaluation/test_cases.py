@@ -189,7 +189,7 @@ def test_a_suppressed_prediction_shows_nothing_but_has_a_candidate() -> None:
 
 
 def test_odd_characters_survive_the_round_trip(tmp_path: Path) -> None:
-    text = "a\r\nb\ud800\u2028\x00😀\r"
+    text = "a\r\nb\ud800\u2028\x01😀\r"
     path, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
     path.write_bytes(encode({**MINIMAL, "text": text, "cursor": {"line": 0, "character": 1}}))
     predictor = FakePredictor(lambda request: (Edit(request.cursor, request.cursor, "!"),))
