@@ -5,7 +5,7 @@ Responsible for loading them together on a device and for choosing how to comput
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -22,6 +22,10 @@ from model.weights import Checkpoint
 
 EMBEDDED = Path(__file__).parent / "embedded"
 CONTROL_IDS = 17
+
+
+# Rows of a denoised block where each more row costs (docs/LOG.md).
+BLOCKS: Mapping[Compute, int] = {"float16": 3}
 
 
 @dataclass(slots=True)
@@ -78,7 +82,7 @@ class Bundle:
             trunk,
             denoiser,
             prefixes,
-            Decoder(trunk, tokenizer, denoiser, mode),
+            Decoder(trunk, tokenizer, denoiser, mode, block=BLOCKS.get(how)),
         )
 
 
@@ -101,8 +105,8 @@ def pick_device(device: str) -> torch.device:
 
 
 def pick_decoding(compute: Compute) -> Decoding:
-    """Block denoising where eight rows cost about what one does; elsewhere drafts from the context (docs/LOG.md)."""
-    return "block" if compute == "bfloat16" else "refine"
+    """Block denoising where a few rows cost about what one does; elsewhere drafts from the context (docs/LOG.md)."""
+    return "block" if compute in ("bfloat16", "float16") else "refine"
 
 
 def pick_compute(device: torch.device) -> Compute:

@@ -17,7 +17,7 @@ agreeing prefix of a draft is greedy speculative decoding, Leviathan et al. 2023
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -34,8 +34,8 @@ Decoding = Literal["causal", "refine", "block"]
 
 PREFILL_CHUNKS = {"cpu": 64}
 PREFILL_CHUNK = 1024
-NGRAM_SIZES = (4, 3, 2)
-NGRAM_DRAFT = 10
+NGRAM_DRAFTS = {4: 10, 3: 6, 2: 3}
+RECENT_DRAFTS = {4: 10, 3: 10, 2: 10}
 RECENT = 4
 
 
@@ -86,9 +86,14 @@ def prefill(
     return hidden[-1:], passes
 
 
-def ngram_draft(tokens: Sequence[int], source: Sequence[int], limit: int) -> list[int]:
-    """What follows, in `source`, the latest occurrence of the longest suffix n-gram of `tokens`."""
-    for size in NGRAM_SIZES:
+def ngram_draft(
+    tokens: Sequence[int], source: Sequence[int], limits: Mapping[int, int] = NGRAM_DRAFTS
+) -> list[int]:
+    """What follows, in `source`, the latest occurrence of the longest suffix n-gram of `tokens`.
+
+    `limits` are the sizes tried, and how many tokens a match of that size is trusted for.
+    """
+    for size, limit in limits.items():
         if len(tokens) <= size:
             continue
         suffix = list(tokens[-size:])
@@ -121,17 +126,21 @@ def denoise_block(
     steps: int,
     bound: float,
     stop: Stop,
+    size: int | None = None,
 ) -> tuple[list[int], int]:
     """Fill the block behind `anchor`; the tokens after the anchor and the denoising steps taken.
+
+    `size` counts rows with the anchor; by default the size that the denoiser was trained on.
 
     Rows are committed the surest first; the last step commits all that is left.
     """
     shape, device = denoiser.shape, denoiser.trunk.device
-    canvas = torch.full((shape.block,), shape.mask_id, device=device)
+    size = shape.block if size is None else min(size, shape.block)
+    canvas = torch.full((size,), shape.mask_id, device=device)
     canvas[0] = anchor
-    positions = torch.arange(shape.block, device=device) + slot.cache.length
-    context = context.expand(shape.block, -1)
-    undecided = torch.arange(1, shape.block, device=device)
+    positions = torch.arange(size, device=device) + slot.cache.length
+    context = context.expand(size, -1)
+    undecided = torch.arange(1, size, device=device)
     taken = 0
     while len(undecided):
         stop.check()
@@ -151,7 +160,10 @@ def denoise_block(
 
 
 class Decoder:
-    """The decoding loop over one trunk; one request at a time."""
+    """The decoding loop over one trunk; one request at a time.
+
+    `block` counts the rows of a denoised block with its anchor; by default as many as the denoiser was trained on.
+    """
 
     def __init__(
         self,
@@ -163,10 +175,11 @@ class Decoder:
         steps: int = 1,
         bound: float = 0.1,
         accept: float = 1.0,
+        block: int | None = None,
     ) -> None:
         self.trunk, self.tokenizer, self.denoiser = trunk, tokenizer, denoiser
         self.decoding: Decoding = "refine" if decoding == "block" and denoiser is None else decoding
-        self.steps, self.bound, self.accept = steps, bound, accept
+        self.steps, self.bound, self.accept, self.block = steps, bound, accept, block
         self._recent: deque[list[int]] = deque(maxlen=RECENT)
 
     def generate(
@@ -220,7 +233,7 @@ class Decoder:
             if ended:
                 break
             hidden, logits = hidden[accepted : accepted + 1], rows[accepted]
-        self._recent.append([*context[-max(NGRAM_SIZES) :], *out.tokens])
+        self._recent.append([*context[-max(NGRAM_DRAFTS) :], *out.tokens])
         return out
 
     def _choose(self, logits: Tensor, pending: bytes) -> int:
@@ -244,13 +257,20 @@ class Decoder:
         if self.decoding == "causal":
             return []
         for recent in reversed(self._recent):
-            if found := ngram_draft(sequence, recent, NGRAM_DRAFT):
+            if found := ngram_draft(sequence, recent, RECENT_DRAFTS):
                 return found
-        found = ngram_draft(sequence, sequence, NGRAM_DRAFT)
+        found = ngram_draft(sequence, sequence)
         if found or self.decoding == "refine" or self.denoiser is None:
             return found
         block, steps = denoise_block(
-            self.denoiser, slot, anchor, hidden, steps=self.steps, bound=self.bound, stop=stop
+            self.denoiser,
+            slot,
+            anchor,
+            hidden,
+            steps=self.steps,
+            bound=self.bound,
+            stop=stop,
+            size=self.block,
         )
         out.denoising_steps += steps
         return block

@@ -24,7 +24,7 @@ LINES_AFTER = 2
 WINDOW_QUANTUM = 4
 MAX_ROWS = 640
 MAX_DRAFT_ROWS = 128
-NEAR = 10.0
+DOUBT = 8.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A draft with its gain in nats; the feature `near gain` is the gain within 10 nats of a tie.
+    """A draft with its gain in nats; the feature `doubt` is what of it speaks against the draft, at most 8 nats.
 
     `drafted` and `present` are the log-likelihoods compared, `tokens` and `worst` the number and the least
     log-probability of the tokens of the drafted lines.
@@ -56,7 +56,7 @@ class Judged:
         return {
             **self.draft.features(),
             "gain": self.gain,
-            "near gain": max(-NEAR, min(NEAR, self.gain)),
+            "doubt": max(-DOUBT, min(0.0, self.gain)),
             "worst": self.worst,
             "drafted": self.drafted,
         }

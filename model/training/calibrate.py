@@ -33,24 +33,11 @@ from model.local import CPU_CONTEXT, LocalPredictor, Work
 from model.protocol import Request, Stop
 
 FEATURES = {
-    "draft": (
-        "prior",
-        "gain",
-        "near gain",
-        "worst",
-        "drafted",
-        "siblings",
-        "distance",
-        "above",
-        "votes",
-        "touches",
-        "old lines",
-        "new lines",
-    ),
+    "draft": ("prior", "doubt", "worst", "above", "votes", "new lines"),
     "completion": ("log_odds", "share", "mean", "least", "tokens", "lines", "ended"),
 }
 THRESHOLDS = {"eager": 0.15, "balanced": 0.25, "quiet": 0.45}
-PENALTY = 0.01
+PENALTY = 0.003
 MAX_TEXT = 60_000
 
 

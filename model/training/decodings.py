@@ -59,11 +59,19 @@ def main() -> int:
     parser.add_argument("--threads", type=int)
     parser.add_argument("--compute", default="auto", help="float32, bfloat16, int8 or auto")
     parser.add_argument("--steps", type=int, default=1, help="denoising steps a block")
+    parser.add_argument("--block", type=int, help="rows of a block with its anchor")
     args = parser.parse_args()
     bundle = Bundle.load(args.model, threads=args.threads, compute=args.compute)
     writer = PromptWriter(bundle.tokenizer, bundle.config)
     decoders = {
-        name: Decoder(bundle.trunk, bundle.tokenizer, bundle.denoiser, name, steps=args.steps)
+        name: Decoder(
+            bundle.trunk,
+            bundle.tokenizer,
+            bundle.denoiser,
+            name,
+            steps=args.steps,
+            block=args.block,
+        )
         for name in DECODINGS
     }
     tallies = {name: Tally() for name in DECODINGS}

@@ -118,11 +118,11 @@ def test_a_deadline_on_the_way_into_the_context_keeps_what_was_encoded(monkeypat
 
 def test_ngram_draft_continues_the_latest_longest_match() -> None:
     tokens = [1, 2, 3, 9, 9, 1, 2, 3, 7, 8, 1, 2, 3]
-    assert ngram_draft(tokens, tokens, 2) == [7, 8]
-    assert ngram_draft([5, 5, 5, 5], [5, 5, 5, 5], 2) == [5]
-    assert ngram_draft([1, 2, 3, 4], [1, 2, 3, 4], 4) == []
-    assert ngram_draft([8, 2, 3], [2, 3, 6, 3], 4) == [6, 3]
-    assert ngram_draft([8, 2, 3], [1, 2, 3], 4) == []
+    assert ngram_draft(tokens, tokens, {2: 2}) == [7, 8]
+    assert ngram_draft([5, 5, 5, 5], [5, 5, 5, 5]) == [5]
+    assert ngram_draft([1, 2, 3, 4], [1, 2, 3, 4]) == []
+    assert ngram_draft([8, 2, 3], [2, 3, 6, 3]) == [6, 3]
+    assert ngram_draft([8, 2, 3], [1, 2, 3]) == []
 
 
 def test_rows_are_committed_within_the_joint_entropy_bound() -> None:
@@ -141,6 +141,8 @@ def test_a_block_is_filled_in_as_many_steps_as_allowed() -> None:
     hidden, _ = prefill(trunk, slot, CONTEXT, Stop())
     one, steps = denoise_block(denoiser, slot, 7, hidden, steps=1, bound=0.0, stop=Stop())
     assert (len(one), steps) == (5, 1)
+    short, _ = denoise_block(denoiser, slot, 7, hidden, steps=1, bound=0.0, stop=Stop(), size=3)
+    assert len(short) == 2
     many, steps = denoise_block(denoiser, slot, 7, hidden, steps=9, bound=0.0, stop=Stop())
     assert (len(many), steps) == (5, 5)  # one row a step under a bound of nothing
     assert denoiser.shape.mask_id not in many or denoiser.shape.mask_id in one

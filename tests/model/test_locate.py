@@ -48,7 +48,7 @@ def test_gains_do_not_depend_on_what_else_is_judged() -> None:
     request = Request("next_edit", "a.py", TEXT, 0)
     places = [TEXT.index(f"line_{i} ") for i in (10, 11, 40)]
     proposals = [draft(TEXT, "old", "new", at) for at in places]
-    together = judge_drafts(bundle, writer, request, context, proposals, 120, Stop())
+    together = judge_drafts(bundle, writer, request, context, proposals, 2000, Stop())
     assert [j.place.first for j in together] == [12, 13, 50]
     alone = judge_drafts(bundle, writer, request, context, proposals[:1], 2000, Stop())
     assert alone[0].gain == pytest.approx(together[0].gain, abs=1e-3)
