@@ -96,10 +96,21 @@ def leave(code: int) -> NoReturn:
     os._exit(code)
 
 
+def brief(record: logging.LogRecord) -> bool:
+    """One line for what a client got wrong, unless the level is `debug`: pygls adds tracebacks that quote values."""
+    if not logging.getLogger("lsp_server").isEnabledFor(logging.DEBUG):
+        line = record.getMessage().partition("\n")[0]
+        kind = record.exc_info[0] if record.exc_info else None
+        record.msg, record.args = f"{line} ({kind.__name__})" if kind else line, None
+        record.exc_info = record.exc_text = None
+    return True
+
+
 def set_up_logging(path: str | None) -> None:
     """Warnings and worse to stderr or a file. pygls logs whole messages at INFO: never that."""
     handler = logging.FileHandler(path, encoding="utf-8") if path else logging.StreamHandler()
     form = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+    handler.addFilter(brief)
     logging.basicConfig(level=logging.WARNING, handlers=[handler], format=form)
     logging.getLogger("pygls").setLevel(logging.WARNING)
 

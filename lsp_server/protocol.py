@@ -16,6 +16,7 @@ from lsprotocol import types as lsp
 from pygls.exceptions import (
     JsonRpcException,
     JsonRpcInvalidRequest,
+    JsonRpcParseError,
     JsonRpcServerNotInitialized,
 )
 from pygls.protocol import (
@@ -48,6 +49,13 @@ def make_converter() -> cattrs.Converter:
     return converter
 
 
+def _malformed(data: dict[str, Any]) -> str | None:
+    """What is wrong with a message's envelope."""
+    if "method" in data:
+        return None if isinstance(data["method"], str) else "`method` must be a string"
+    return None if "result" in data or "error" in data else "`method` is missing"
+
+
 class RedraftProtocol(LanguageServerProtocol):
     """pygls' protocol without its document store and with an answer to every request."""
 
@@ -66,19 +74,34 @@ class RedraftProtocol(LanguageServerProtocol):
         return None if method in UNTYPED else super().get_message_type(method)
 
     def structure_message(self, data: dict[str, Any]) -> Any:
+        if "jsonrpc" in data and (fault := _malformed(data)):
+            self._refuse(data.get("id"), JsonRpcInvalidRequest(fault))
+            raise JsonRpcInvalidRequest(fault)
         try:
             return super().structure_message(data)
         except JsonRpcException as error:
             if "method" in data and "id" in data:
-                self._send_response(data["id"], error=error.to_response_error())
+                self._refuse(data["id"], error)
             raise
 
+    def unreadable(self) -> None:
+        """Answer what was not JSON at all."""
+        error = {"code": JsonRpcParseError.CODE, "message": "not JSON"}
+        self._send_data({"jsonrpc": self.VERSION, "id": None, "error": error})
+
+    def _refuse(self, msg_id: Any, why: JsonRpcException) -> None:
+        self._send_response(msg_id, error=why.to_response_error())
+
     def handle_message(self, message: Any) -> None:
+        if not hasattr(message, "jsonrpc"):
+            msg_id = message.get("id") if isinstance(message, dict) else None
+            self._refuse(msg_id, JsonRpcInvalidRequest("not a JSON-RPC 2.0 message"))
+            return
         refusal = self._refusal(message)
         if refusal is None:
             super().handle_message(message)
         elif (msg_id := getattr(message, "id", None)) is not None:
-            self._send_response(msg_id, error=refusal.to_response_error())
+            self._refuse(msg_id, refusal)
 
     def _refusal(self, message: Any) -> JsonRpcException | None:
         method = getattr(message, "method", None)

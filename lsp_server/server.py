@@ -7,6 +7,7 @@ only delegate; knows nothing of transport, positions or predictions.
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 from typing import Any, cast
 
@@ -51,6 +52,8 @@ class RedraftServer(LanguageServer):
     def report_server_error(self, error: Exception, source: Any) -> None:
         """Log only: pygls would send a message, which fails again when the client is gone."""
         logger.error("%s: %s", getattr(source, "__name__", source), error)
+        if isinstance(error, json.JSONDecodeError | UnicodeDecodeError):
+            cast(RedraftProtocol, self.protocol).unreadable()
 
     def leave(self, code: int = 0) -> None:
         """End the session; the first call decides the exit code."""

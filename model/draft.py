@@ -8,7 +8,7 @@ Knows nothing of tokens or tensors.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from diffing.edits import Edit
 from model.draft_imports import missing_imports, unused_imports
@@ -87,6 +87,17 @@ def _proposals(view: View) -> Iterator[Proposal]:
     yield from moved_lines(view)
     yield from uses_of_removed(view)
     yield from before_definitions(view)
+
+
+def _without_trimming(view: View, proposal: Proposal) -> Proposal:
+    """The proposal with the white space at line ends as it stands: the user may be about to type there."""
+    old = view.lines[proposal.first : proposal.last]
+    if len(old) != len(proposal.new):
+        return proposal
+    kept = tuple(
+        a if a.rstrip() == b.rstrip() else b for a, b in zip(old, proposal.new, strict=True)
+    )
+    return replace(proposal, new=kept)
 
 
 def _undoes(view: View, proposal: Proposal) -> bool:
@@ -185,7 +196,7 @@ def drafts(request: Request, limit: int = 24, *, least: float = LEAST) -> list[D
     for score, proposal, known in _ranked(view):
         if score < least or len(found) == limit:
             break
-        edit = _edit(view, starts, proposal)
+        edit = _edit(view, starts, _without_trimming(view, proposal))
         if edit is None or _undoes(view, proposal):
             continue
         draft = Draft(

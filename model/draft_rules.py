@@ -34,6 +34,7 @@ TRUST = {
         ]
     )
 }
+_SIGNATURE = re.compile(r"\s*(?:async\s+)?(?:def|function|fn|func)\b.*\(")
 COMPOSABLE = {
     "migrate-format",
     "migrate-typing",
@@ -112,6 +113,19 @@ def _together(view: View, found: dict[int, list[tuple[Rewrite, str]]]) -> Iterat
                 )
 
 
+def _is_parameter(view: View, old: str, new: str) -> bool:
+    """True when the function around the cursor has a parameter `old` and none called `new`: only an attribute was
+    renamed, and the rest of the line means the parameter.
+    """
+    row = next(
+        (n for n in range(view.cursor_line, -1, -1) if _SIGNATURE.match(view.lines[n])), None
+    )
+    if row is None:
+        return False
+    names = set(re.findall(r"\w+", view.lines[row].partition("(")[2]))
+    return old in names and new not in names
+
+
 def half_done(view: View, rewrites: list[Rewrite]) -> Iterator[Proposal]:
     """The line being typed, finished as an earlier change would have it."""
     newest = view.changes[0] if view.changes else None
@@ -127,6 +141,8 @@ def half_done(view: View, rewrites: list[Rewrite]) -> Iterator[Proposal]:
         for rewrite in rewrites:
             after = rewrite.apply(old)
             if after and after not in (present, old) and after.startswith(view.typed):
+                if _is_parameter(view, *rewrite.link):
+                    continue
                 yield Proposal(
                     view.cursor_line,
                     view.cursor_line + 1,

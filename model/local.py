@@ -7,7 +7,7 @@ Responsible for the order of the three questions and for what each request may c
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -34,17 +34,23 @@ ANSWER_ROOM = 512
 JUDGED = 4
 JUDGE_HISTORY = 3
 SURE = 0.5
+NEARLY = 0.6
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """One suggestion: who made it (`draft` or `completion`), and the probability that the gate gives it."""
+    """One suggestion: who made it (`draft` or `completion`), and the probability that the gate gives it.
+
+    A draft has the substitution that led to it, if any, and its signed distance from the cursor in lines.
+    """
 
     source: str
     edits: tuple[Edit, ...]
     confidence: float
     features: Mapping[str, float]
     tokens: int
+    link: tuple[str, str] | None = None
+    distance: int = 0
 
 
 NOTHING = Candidate("", (), 0.0, {}, 0)
@@ -125,7 +131,7 @@ class LocalPredictor:
             found = self.candidates(request, work, stop)
         except Expired:
             found = []
-        best = max(found, key=lambda candidate: candidate.confidence, default=NOTHING)
+        best = nearest_of(found, max(found, key=lambda one: one.confidence, default=NOTHING))
         return Prediction(
             edits=best.edits,
             confidence=best.confidence,
@@ -193,7 +199,9 @@ class LocalPredictor:
             edit = shrink(request.text, j.draft.edit)
             if edit is not None:
                 places = {"p_line": where[j.place.first], "p_nowhere": where[None]}
-                found.append(Candidate("draft", (edit,), p, {**j.features(), **places}, j.tokens))
+                features = {**j.features(), **places}
+                link, distance = j.draft.link, j.draft.distance
+                found.append(Candidate("draft", (edit,), p, features, j.tokens, link, distance))
         return found
 
     def _history_only(self, request: Request) -> Context:
@@ -210,6 +218,16 @@ class LocalPredictor:
     def _account(self, work: Work, tokens: list[int]) -> None:
         work.prompt = len(tokens)
         work.cached = self.bundle.prefixes.shared(tokens)
+
+
+def nearest_of(found: Sequence[Candidate], best: Candidate) -> Candidate:
+    """Of the places where the best one's substitution applies the nearest that is not much less sure, those below the
+    cursor first: someone who renames goes from place to place, and what he jumps over stays broken."""
+    if not best.link or not best.distance:
+        return best
+    alike = [c for c in found if c.link == best.link and c.distance]
+    sure = [c for c in alike if c.confidence >= NEARLY * best.confidence]
+    return min(sure, key=lambda c: (c.distance < 0, abs(c.distance)), default=best)
 
 
 def settled_history(request: Request) -> tuple[str, ...]:

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, cast
 
+from diffing.policy import SECRET_FILE
+from diffing.secret_files import is_secret
 from model.answer import answer
 from model.evaluation.cases import BadCase, Case, Output, error_row, prediction_row
-from model.protocol import Predictor, Stop
+from model.protocol import Prediction, Predictor, Stop
 
 DEFAULT_THRESHOLD = 0.5
 
@@ -37,6 +40,8 @@ def threshold_for(predictor: Predictor, case: Case, settings: Settings) -> float
 def ask(predictor: Predictor, case: Case, settings: Settings) -> dict[str, Any]:
     """One answer in the contract's shape; a predictor that fails gives a row with `error`."""
     try:
+        if is_secret(Path("/", case.request.path), None):
+            return prediction_row(case, Prediction(suppressed=SECRET_FILE, model=predictor.name))
         least = threshold_for(predictor, case, settings)
         prediction = answer(predictor, case.request, Stop(settings.deadline), threshold=least)
         row = prediction_row(case, prediction)

@@ -44,6 +44,31 @@ def test_stdout_carries_frames_only(tmp_path: Path) -> None:
         assert "a stray line" in client.errors()
 
 
+def test_every_malformed_message_gets_an_answer_and_a_line_in_the_log(tmp_path: Path) -> None:
+    with RawClient(tmp_path, ANY) as client:
+        client.start()
+        for message, code in [
+            ({"jsonrpc": "2.0", "id": 902, "params": {}}, -32600),
+            ({"id": 903, "method": "foo/x"}, -32600),
+            ({"jsonrpc": "2.0", "id": 904, "method": 5}, -32600),
+            ({"jsonrpc": "2.0", "id": 905, "method": "textDocument/hover", "params": "x"}, -32602),
+        ]:
+            write_frame(client.stdin, message)
+            answered = read_frame(client.stdout)
+            assert (answered["id"], answered["error"]["code"]) == (message["id"], code)
+            assert "data" not in answered["error"]
+        client.stdin.write(b"Content-Length: 5\r\n\r\n{nope")
+        client.stdin.flush()
+        answered = read_frame(client.stdout)
+        assert (answered["id"], answered["error"]["code"]) == (None, -32700)
+        uri = client.open("a.py", "a\n")
+        assert client.inline(uri, 0, 1)["items"][0]["insertText"] == "something"
+        client.stdin.close()
+        assert client.exit_code() == 0
+        assert "Traceback" not in client.errors()
+        assert "nope" not in client.errors()
+
+
 @pytest.mark.parametrize("how", ["shutdown", "exit", "stdin", "both pipes", "SIGTERM", "SIGINT"])
 def test_every_end_is_clean_with_a_request_in_flight(tmp_path: Path, how: str) -> None:
     with RawClient(tmp_path, DEAF) as client:

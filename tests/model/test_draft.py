@@ -296,3 +296,22 @@ def test_a_renamed_attribute_is_not_the_plain_word() -> None:
     )
     made = {apply(new, [draft.edit]) for draft in drafts(request) if draft.rule == "substitution"}
     assert made == {new.replace("return self.width", "return self.max_width")}
+
+
+def test_white_space_at_line_ends_stays_as_it_is() -> None:
+    before = "def f(a, b):\n    size = 'q'; return a + \n    other = size\n"
+    now = before.replace("size = 'q'", "name = 'q'")
+    found = texts(before, now)
+    assert now.replace("other = size", "other = name") in found
+    assert all("return a + \n" in text for text in found)
+
+
+@pytest.mark.parametrize(
+    ("signature", "proposed"),
+    [("def __init__(self, amount):", False), ("def __init__(self, balance):", True)],
+)
+def test_an_attribute_renamed_does_not_rename_the_parameter(signature: str, proposed: bool) -> None:
+    before = f"class A:\n    {signature}\n        self.amount = amount\n        self.n = 0\n"
+    now = before.replace("self.amount", "self.balance")
+    rules = {draft.rule for draft in made(before, now, cursor=now.index("balance =") + 7)}
+    assert ("half-done" in rules) is proposed

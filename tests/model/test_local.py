@@ -12,7 +12,7 @@ from diffing.edits import apply
 from diffing.hunks import unified_diff
 from model.answer import answer
 from model.config import ModelError
-from model.local import LocalPredictor, mid_typing, settled_history
+from model.local import Candidate, LocalPredictor, mid_typing, nearest_of, settled_history
 from model.protocol import Cancelled, Request, Stop
 
 BEFORE = """\
@@ -170,3 +170,17 @@ def test_nothing_is_sent_anywhere(monkeypatch) -> None:
     monkeypatch.setattr(socket, "getaddrinfo", refuse)
     request = fim("def area(width, height):\n    return width * |\n")
     assert LocalPredictor.load().predict(request, Stop()).edits
+
+
+def test_a_rename_goes_to_the_nearest_place_that_is_about_as_sure() -> None:
+    def place(confidence: float, distance: int, link: tuple[str, str] | None = ("a", "b")):
+        return Candidate("draft", (), confidence, {}, 1, link, distance)
+
+    near, far, above, weak = place(0.5, 3), place(0.6, 6), place(0.55, -1), place(0.2, 1)
+    other = place(0.9, 1, ("c", "d"))
+    assert nearest_of([far, above, near, weak], far) is near
+    assert nearest_of([far, above, weak], above) is far
+    assert nearest_of([far, near, other], other) is other
+    assert nearest_of([near], place(0.6, 0)).distance == 0  # the line being typed comes first
+    unlinked = place(0.6, 6, None)
+    assert nearest_of([place(0.5, 2, None)], unlinked) is unlinked

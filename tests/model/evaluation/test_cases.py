@@ -188,6 +188,21 @@ def test_a_suppressed_prediction_shows_nothing_but_has_a_candidate() -> None:
     assert row["confidence"] == 0.0
 
 
+def test_a_file_with_secrets_is_not_shown_to_the_model(tmp_path: Path) -> None:
+    path, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    path.write_bytes(encode({**MINIMAL, "path": "deploy/.env.production"}))
+    predictor = FakePredictor(lambda request: (Edit(0, 0, "!"),))
+    with Output(out) as output:
+        assert predict_all(predictor, read_cases(path), output, Settings(0.0)) == (1, 0)
+    row = json.loads(out.read_bytes())
+    assert (row["shown"], row["suppressed"], row["candidate"]) == (
+        False,
+        "secret-file",
+        row["text"],
+    )
+    assert predictor.asked == []
+
+
 def test_odd_characters_survive_the_round_trip(tmp_path: Path) -> None:
     text = "a\r\nb\ud800\u2028\x01😀\r"
     path, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
