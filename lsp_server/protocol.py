@@ -86,11 +86,12 @@ class RedraftProtocol(LanguageServerProtocol):
 
     def unreadable(self) -> None:
         """Answer what was not JSON at all."""
-        error = {"code": JsonRpcParseError.CODE, "message": "not JSON"}
-        self._send_data({"jsonrpc": self.VERSION, "id": None, "error": error})
+        self._refuse(None, JsonRpcParseError("not JSON"))
 
     def _refuse(self, msg_id: Any, why: JsonRpcException) -> None:
-        self._send_response(msg_id, error=why.to_response_error())
+        """An error response. The id is there even when it is null, which pygls' own would leave out."""
+        error = {"code": why.code, "message": why.message}
+        self._send_data({"jsonrpc": self.VERSION, "id": msg_id, "error": error})
 
     def handle_message(self, message: Any) -> None:
         if not hasattr(message, "jsonrpc"):

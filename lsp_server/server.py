@@ -50,7 +50,10 @@ class RedraftServer(LanguageServer):
         self.window_show_message(lsp.ShowMessageParams(type=kind, message=message))
 
     def report_server_error(self, error: Exception, source: Any) -> None:
-        """Log only: pygls would send a message, which fails again when the client is gone."""
+        """Log, and answer what was not JSON.
+
+        pygls would send a message to the user, which fails again when the client is gone.
+        """
         logger.error("%s: %s", getattr(source, "__name__", source), error)
         if isinstance(error, json.JSONDecodeError | UnicodeDecodeError):
             cast(RedraftProtocol, self.protocol).unreadable()

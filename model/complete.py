@@ -9,7 +9,6 @@ cursor becomes. "Nothing" is one of the candidates. Knows nothing of drafts, nex
 from __future__ import annotations
 
 import math
-from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -138,12 +137,12 @@ def suffix_head(suffix: str) -> str:
 
 
 class Completer:
-    """Completions by one loaded model; remembers what it has judged, for the next key often asks the same."""
+    """Completions by one loaded model; remembers what it judged last, for the next key often asks the same."""
 
-    def __init__(self, bundle: Bundle, memory: int = 512) -> None:
+    def __init__(self, bundle: Bundle) -> None:
         self.bundle = bundle
-        self._memory = memory
-        self._known: OrderedDict[tuple[tuple[int, ...], tuple[int, ...]], float] = OrderedDict()
+        self._context: list[int] = []
+        self._known: dict[tuple[int, ...], float] = {}
 
     def complete(
         self,
@@ -161,6 +160,8 @@ class Completer:
         """
         prefix, suffix = request.text[: request.cursor], request.text[request.cursor :]
         ending = Ending(prefix, suffix, request.max_lines)
+        if self._context != list(context):
+            self._context, self._known = list(context), {}
         slot = self.bundle.prefixes.acquire(context)
         hidden, _ = prefill(self.bundle.trunk, slot, context, stop)
         word = likely_rest(self.bundle, slot, hidden, required, prefix, suffix)
@@ -173,8 +174,8 @@ class Completer:
             fresh = [candidate for candidate in fresh if candidate not in scores]
             if fresh:
                 stop.check()
-                found, taken = self._posterior(slot, context, required, fresh, suffix, made)
-                scores.update(zip(fresh, found, strict=True))
+                found, taken = self._posterior(slot, required, fresh, suffix, made)
+                scores.update(found)
                 passes += taken
 
         def done(made: Generation) -> bool:
@@ -186,7 +187,7 @@ class Completer:
             if text.rpartition("\n")[2].strip():
                 return False
             judge(made, text, complete=False)
-            return max(scores, key=scores.__getitem__) != list(scores)[-1] and len(scores) > 1
+            return max(scores, key=scores.__getitem__) != list(scores)[-1]
 
         made = self.bundle.decoder.generate(
             slot,
@@ -209,42 +210,36 @@ class Completer:
     def _posterior(
         self,
         slot: Slot,
-        context: Sequence[int],
         required: bytes,
         candidates: Sequence[str],
         suffix: str,
         made: Generation,
-    ) -> tuple[list[float], int]:
-        """log p(candidate, head of the suffix | context), one figure a candidate, and the passes taken (0 or 1).
+    ) -> tuple[dict[str, float], int]:
+        """log p(candidate, head of the suffix | context) of each candidate, in order, and the passes taken (0 or 1).
 
         What a candidate shares with the continuation as it was generated is not run again.
         """
         head = suffix_head(suffix)
         before = required.decode("utf-8", "replace")
         encode = self.bundle.tokenizer.encode
-        scores, missing, branches = {}, [], []
+        sequences: dict[str, tuple[int, ...]] = {}
+        certain: list[float] = []
+        branches: list[Branch] = []
         for candidate in candidates:
             own = len(encode(before + candidate))
-            ids = tuple(encode(before + candidate + head)[: own + SUFFIX_TOKENS])
-            known = self._known.get((tuple(context), ids)) if ids else 0.0
-            if known is not None:
-                scores[candidate] = known
-                continue
+            sequences[candidate] = tuple(encode(before + candidate + head)[: own + SUFFIX_TOKENS])
+        unknown = (ids for ids in sequences.values() if ids and ids not in self._known)
+        missing = list(dict.fromkeys(unknown))
+        for ids in missing:
             shared = 0
-            while (
-                shared < min(len(ids) - 1, len(made.tokens)) and ids[shared] == made.tokens[shared]
-            ):
+            while ids[shared:-1] and made.tokens[shared : shared + 1] == [ids[shared]]:
                 shared += 1
-            missing.append((candidate, ids, sum(made.log_probs[:shared])))
-            branches.append(Branch(len(context) + shared, ids[shared:]))
-        for (candidate, ids, certain), fresh in zip(
-            missing, log_probabilities(self.bundle.trunk, slot, branches), strict=True
-        ):
-            scores[candidate] = certain + float(fresh.sum())
-            self._known[tuple(context), ids] = scores[candidate]
-            if len(self._known) > self._memory:
-                self._known.popitem(last=False)
-        return [scores[candidate] for candidate in candidates], int(bool(branches))
+            certain.append(sum(made.log_probs[:shared]))
+            branches.append(Branch(len(self._context) + shared, ids[shared:]))
+        judged = log_probabilities(self.bundle.trunk, slot, branches)
+        for ids, known, rest in zip(missing, certain, judged, strict=True):
+            self._known[ids] = known + float(rest.sum())
+        return {c: self._known.get(ids, 0.0) for c, ids in sequences.items()}, int(bool(branches))
 
     def _ranked(
         self, scores: dict[str, float], required: bytes, made: Generation

@@ -9,9 +9,9 @@ parts are rendered; text that looks like a control token is text.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from model.protocol import Request, Snippet
 from model.related import excerpt, nearby_names, ranked, split_diff
@@ -129,9 +129,7 @@ class ContextBuilder:
 
     def __init__(self, count: Count, budget: int, *, memory: int = 4096) -> None:
         self.budget = budget
-        self._count = count
-        self._memory = memory
-        self._known: OrderedDict[str, int] = OrderedDict()
+        self._count = lru_cache(memory)(count)
 
     def count(self, text: str) -> int:
         """Tokens of a text, remembered; what is too long for any budget is not looked at."""
@@ -139,14 +137,7 @@ class ContextBuilder:
             return 0
         if len(text) > self.budget * CHARS_PER_TOKEN:
             return self.budget + 1
-        known = self._known.get(text)
-        if known is None:
-            known = self._known[text] = self._count(text)
-            if len(self._known) > self._memory:
-                self._known.popitem(last=False)
-        else:
-            self._known.move_to_end(text)
-        return known
+        return self._count(text)
 
     def build(self, request: Request, region: range | None = None) -> Context:
         """The context of a request; `region` is a range of lines, None for an empty region at the

@@ -10,9 +10,9 @@ changes. This is what the base saw of repositories when it was trained.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from model.config import ModelConfig
 from model.context import Context
@@ -55,20 +55,13 @@ class PromptWriter:
     def __init__(self, tokenizer: Tokenizer, config: ModelConfig) -> None:
         self.tokenizer = tokenizer
         self._file = [config.special["filename"]] if "filename" in config.special else []
-        self._known: OrderedDict[str, tuple[int, ...]] = OrderedDict()
+        self._piece = lru_cache(MEMORY)(lambda piece: tuple(tokenizer.encode(piece)))
 
     def encode(self, text: str) -> list[int]:
         """Token ids of `text`, piece by piece."""
         ids: list[int] = []
         for piece in pieces(text):
-            known = self._known.get(piece)
-            if known is None:
-                known = self._known[piece] = tuple(self.tokenizer.encode(piece))
-                if len(self._known) > MEMORY:
-                    self._known.popitem(last=False)
-            else:
-                self._known.move_to_end(piece)
-            ids.extend(known)
+            ids.extend(self._piece(piece))
         return ids
 
     def count(self, text: str) -> int:

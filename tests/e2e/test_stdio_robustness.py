@@ -51,6 +51,7 @@ def test_every_malformed_message_gets_an_answer_and_a_line_in_the_log(tmp_path: 
             ({"jsonrpc": "2.0", "id": 902, "params": {}}, -32600),
             ({"id": 903, "method": "foo/x"}, -32600),
             ({"jsonrpc": "2.0", "id": 904, "method": 5}, -32600),
+            ({"jsonrpc": "2.0", "id": None, "method": 5}, -32600),
             ({"jsonrpc": "2.0", "id": 905, "method": "textDocument/hover", "params": "x"}, -32602),
         ]:
             write_frame(client.stdin, message)
