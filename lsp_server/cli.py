@@ -1,4 +1,4 @@
-"""The command line: `redraft lsp | predict | eval | bench | demo | doctor | settings`.
+"""The command line: `redraft lsp | predict | eval | bench | data | pack | train | export | demo | doctor | settings`.
 
 Responsible for arguments, for the table of commands and for the exit code. Each command's code is
 imported when it runs, so that the server starts without torch.
@@ -129,6 +129,20 @@ def _of_evaluation(name: str, help: str) -> Command:
     return Command(help, arguments, run)
 
 
+def _of_training(name: str, help: str) -> Command:
+    def arguments(parser: Parser) -> None:
+        from model.training import cli
+
+        cli.add_arguments(name, parser)
+
+    def run(options: argparse.Namespace) -> int:
+        from model.training import cli
+
+        return cli.run(name, options)
+
+    return Command(help, arguments, run)
+
+
 def _demo_arguments(parser: Parser) -> None:
     from lsp_server import demo
 
@@ -167,6 +181,10 @@ COMMANDS = {
     "predict": _of_evaluation("predict", "answer a file of cases"),
     "eval": _of_evaluation("eval", "answer a file of cases and score the answers"),
     "bench": _of_evaluation("bench", "measure speed"),
+    "data": _of_training("data", "build training data from package releases"),
+    "pack": _of_training("pack", "write training data as shards for one model"),
+    "train": _of_training("train", "train what a recipe names, or go on with it"),
+    "export": _of_training("export", "write what was trained as a checkpoint folder"),
     "demo": Command("see it work on a real source file", _demo_arguments, _demo),
     "doctor": Command("tell what is installed and what is wrong", _doctor_arguments, _doctor),
     "settings": Command("print the settings table", _no_arguments, _settings),

@@ -12,13 +12,13 @@ from typing import Literal
 
 import torch
 
+from model.adapter import AdaptedCheckpoint
 from model.cache import PrefixCache
 from model.config import ModelConfig, ModelError
 from model.denoise import Decoder, Decoding
 from model.denoiser import Denoiser
 from model.tokenizer import Tokenizer
 from model.transformer import Compute, Transformer
-from model.weights import Checkpoint
 
 EMBEDDED = Path(__file__).parent / "embedded"
 CONTROL_IDS = 17
@@ -69,7 +69,7 @@ class Bundle:
         if tokenizer.size > config.vocab_size:
             raise ModelError(f"the tokenizer of {folder} has more tokens than its model")
         with torch.inference_mode():
-            trunk = Transformer.load(Checkpoint(folder), config, how, where)
+            trunk = Transformer.load(AdaptedCheckpoint(folder), config, how, where)
             denoiser = Denoiser.load(trunk, folder, how)
         dtype = torch.bfloat16 if where.type == "cuda" else torch.float32
         limit = min(max_tokens, config.max_positions)

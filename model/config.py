@@ -32,7 +32,10 @@ class DenoiserConfig:
 
 @dataclass(frozen=True, slots=True)
 class ModelConfig:
-    """Sizes of the transformer; `special` maps the control tokens' names to ids."""
+    """Sizes of the transformer; `special` maps the control tokens' names to ids.
+
+    `infill` tells that the model was trained to fill in, with the text after the cursor put first.
+    """
 
     vocab_size: int
     hidden_size: int
@@ -50,6 +53,7 @@ class ModelConfig:
     name: str = ""
     special: Mapping[str, int] = field(default_factory=dict)
     denoiser: DenoiserConfig | None = None
+    infill: bool = False
 
     @property
     def groups(self) -> int:
@@ -100,6 +104,7 @@ class ModelConfig:
             qk_norm=kind == "qwen3",
             name=str(own.get("name", raw.get("_name_or_path", kind))),
             special=dict(own.get("special", {})),
+            infill=bool(own.get("infill", False)),
             denoiser=DenoiserConfig(
                 tuple(denoiser["trunk_layers"]), int(denoiser["block"]), int(denoiser["mask_id"])
             )

@@ -37,7 +37,7 @@ class Context:
 
     `prefix + region + suffix` is a contiguous piece of the text; `region_start` and `region_end`
     are code point offsets of the region in it. `history` is oldest first. `tokens` is what the
-    parts count together. `dropped` names what was left out: lines of prefix, suffix and related
+    parts count together. `line` is the line of the text in which `prefix` begins. `dropped` names what was left out: lines of prefix, suffix and related
     files, diffs and hunks of the history, whole related files.
     """
 
@@ -50,6 +50,7 @@ class Context:
     region_end: int
     tokens: int
     dropped: Mapping[str, int]
+    line: int = 0
 
 
 def region_around(
@@ -184,6 +185,7 @@ class ContextBuilder:
             region_end=end,
             tokens=self.budget - purse.left,
             dropped={name: number for name, number in dropped.items() if number},
+            line=text.count("\n", 0, start - len(before.text)),
         )
 
     def _diffs(self, diffs: tuple[str, ...], purse: _Purse, limit: int) -> _Diffs:

@@ -42,11 +42,14 @@ def pieces(text: str) -> list[str]:
 class FimPrompt:
     """`tokens` up to a boundary before the cursor, `required` the bytes that lie between.
 
-    `reference` are tokens that drafts may copy from."""
+    `reference` are tokens that drafts may copy from. `lines` are pairs of a line of the file and the place in `tokens`
+    of its last token, for every line with text but the cursor's.
+    """
 
     tokens: list[int]
     required: bytes
     reference: list[int]
+    lines: list[tuple[int, int]]
 
 
 class PromptWriter:
@@ -55,6 +58,7 @@ class PromptWriter:
     def __init__(self, tokenizer: Tokenizer, config: ModelConfig) -> None:
         self.tokenizer = tokenizer
         self._file = [config.special["filename"]] if "filename" in config.special else []
+        self._suffix = [config.special["fim_suffix"]] if config.infill else []
         self._piece = lru_cache(MEMORY)(lambda piece: tuple(tokenizer.encode(piece)))
 
     def encode(self, text: str) -> list[int]:
@@ -81,10 +85,34 @@ class PromptWriter:
         return ids
 
     def fim(self, path: str, context: Context) -> FimPrompt:
-        """The prompt for the cursor at the end of `context.prefix`."""
+        """The prompt for the cursor at the end of `context.prefix`.
+
+        A model that was trained to fill in reads the text after the cursor first; for another it is only something
+        to copy from.
+        """
         prefix, required = self.tokenizer.heal(f"{path}\n{context.prefix}")
-        tokens = [*self.preamble(context), *self._file, *self.encode(prefix)]
-        return FimPrompt(tokens, required, self.encode(context.suffix))
+        suffix = self.encode(context.suffix)
+        cursor = context.line + context.prefix.count("\n")
+        tokens: list[int] = []
+        lines: list[tuple[int, int]] = []
+        if self._suffix and suffix:
+            tokens = list(self._suffix)
+            lines += self._line_ends(context.suffix, cursor, len(tokens))
+            tokens += suffix
+        tokens += [*self.preamble(context), *self._file]
+        lines += self._line_ends(prefix, context.line - 1, len(tokens))
+        tokens += self.encode(prefix)
+        lines = [(line, at) for line, at in lines if line != cursor and line >= context.line]
+        return FimPrompt(tokens, required, suffix, lines)
+
+    def _line_ends(self, text: str, line: int, at: int) -> list[tuple[int, int]]:
+        """(line, place of its last token) of the pieces of `text`, whose first line and first token are given."""
+        ends = []
+        for piece in pieces(text):
+            line += piece.count("\n")
+            at += len(self._piece(piece))
+            ends.append((line, at - 1))
+        return ends
 
 
 def present_lines(lines: Sequence[str], first: int, last: int) -> str:

@@ -1,0 +1,289 @@
+"""The one training loop: a recipe, shards of lessons, a folder for the run.
+
+    redraft train --recipe cpu --shards SHARDS --run RUN            (stop and repeat to go on)
+
+Responsible for the order of lessons, accumulation, the optimizer, exact resume, the log and the learning curve. Knows
+nothing of how lessons are written or what the losses are.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from model.adapter import AdaptedCheckpoint
+from model.bundle import EMBEDDED, pick_device
+from model.config import ModelConfig, ModelError
+from model.training.network import Network
+from model.training.objective import Losses, losses
+from model.training.recipe import Loop, Recipe, RecipeError, read_recipe
+from model.training.shards import Batch, ShardError, Shards, pack
+
+STATE = "state.pt"
+LOG = "log.jsonl"
+
+
+class Trainer:
+    """One training; everything that resuming needs is in `state()`."""
+
+    def __init__(self, network: Network, recipe: Recipe, shards: Shards) -> None:
+        self.network, self.recipe, self.shards = network, recipe, shards
+        self.trained = [p for p in network.parameters() if p.requires_grad]
+        loop = recipe.loop
+        self.optimizer = torch.optim.AdamW(
+            self.trained,
+            lr=loop.learning_rate,
+            betas=(0.9, 0.95),
+            weight_decay=loop.weight_decay,
+            fused=self.device.type == "cuda",
+        )
+        self.losses: Callable[..., Losses] = losses
+        if loop.compile and self.device.type == "cuda":
+            network.compile_layers()
+        self.step = 0
+        self.consumed = 0
+        self._order = shards.order(loop.seed)
+
+    @property
+    def device(self) -> torch.device:
+        return self.network.cos.device
+
+    def state(self) -> dict[str, Any]:
+        return {
+            "network": {
+                name: value.detach().cpu()
+                for name, value in self.network.named_parameters()
+                if value.requires_grad
+            },
+            "optimizer": self.optimizer.state_dict(),
+            "step": self.step,
+            "consumed": self.consumed,
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from where `state` was taken; the same losses follow as without the interruption."""
+        parameters = dict(self.network.named_parameters())
+        if set(state["network"]) - set(parameters):
+            raise RecipeError("the run was begun with another recipe")
+        with torch.no_grad():
+            for name, value in state["network"].items():
+                parameters[name].copy_(value)
+        self.optimizer.load_state_dict(state["optimizer"])
+        self.step, self.consumed = state["step"], state["consumed"]
+        self._order = self.shards.order(self.recipe.loop.seed)
+        for _ in range(self.consumed):
+            next(self._order)
+
+    def batches(self) -> Iterator[Batch]:
+        """The next step's lessons, packed: rows of alike length go together."""
+        loop = self.recipe.loop
+        numbers: list[int] = []
+        tokens = 0
+        while tokens < loop.tokens:
+            number = next(self._order)
+            self.consumed += 1
+            if self.shards.size(number) <= loop.length:
+                numbers.append(number)
+                tokens += self.shards.size(number)
+        yield from packed([self.shards[n] for n in numbers], loop)
+
+    def advance(self) -> dict[str, float]:
+        """One optimizer step; returns the mean losses."""
+        loop = self.recipe.loop
+        rng = random.Random(f"{loop.seed} {self.step}")
+        batches = list(self.batches())
+        whole = sum(batch.weight for batch in batches)
+        for group in self.optimizer.param_groups:
+            group["lr"] = loop.rate(self.step)
+        total = Losses()
+        for batch in batches:
+            with self.precision():
+                found = losses(self.network, batch, self.recipe.noise, rng)
+            parts = [
+                loop.weights.get(name, 1.0)
+                * value
+                / (max(whole, 1e-9) if name == "next" else found.weights[name] * len(batches))
+                for name, value in found.sums.items()
+            ]
+            if parts:
+                torch.stack([p.float() for p in parts]).sum().backward()
+            total += found
+        nn.utils.clip_grad_norm_(self.trained, loop.clip)
+        self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=True)
+        self.step += 1
+        return total.means()
+
+    def precision(self) -> torch.autocast:
+        low = self.recipe.loop.precision == "bfloat16"
+        return torch.autocast(self.device.type, torch.bfloat16, enabled=low)
+
+    @torch.no_grad()
+    def evaluate(self, held_out: Shards) -> dict[str, float]:
+        """Mean losses over the first held-out lessons, always with the same noise."""
+        loop, rng, total = self.recipe.loop, random.Random(0), Losses()
+        chosen = [n for n in range(len(held_out)) if held_out.size(n) <= loop.length]
+        for batch in packed([held_out[n] for n in chosen[: loop.held_out]], loop):
+            with self.precision():
+                total += losses(self.network, batch, self.recipe.noise, rng)
+        return total.means()
+
+
+def packed(lessons: list[Any], loop: Loop) -> Iterator[Batch]:
+    """Batches of at most `rows` rows, the longest lessons first."""
+    whole = pack(lessons, loop.length)
+    for first in range(0, len(whole.tokens), loop.rows):
+        rows = slice(first, first + loop.rows)
+        mine = tuple(
+            (row - first, at, one)
+            for row, at, one in whole.lessons
+            if first <= row < first + loop.rows
+        )
+        width = int((whole.owner[rows] >= 0).sum(1).max())
+        yield Batch(
+            whole.tokens[rows, :width],
+            whole.weights[rows, :width],
+            whole.owner[rows, :width],
+            whole.positions[rows, :width],
+            mine,
+        )
+
+
+def train(
+    trainer: Trainer, run: Path, held_out: Shards | None, minutes: float | None, report: Any
+) -> None:
+    """Go on until the recipe's last step or for `minutes`; saves every so often and at the end."""
+    loop, began = trainer.recipe.loop, time.monotonic()
+    run.mkdir(parents=True, exist_ok=True)
+    state = run / STATE
+    if state.exists():
+        trainer.restore(torch.load(state, weights_only=True))
+    recent: dict[str, float] = {}
+    with (run / LOG).open("a", encoding="utf-8") as log:
+        while trainer.step < loop.steps:
+            means = trainer.advance()
+            for name, value in means.items():
+                recent[name] = 0.9 * recent.get(name, value) + 0.1 * value
+            report(trainer.step, loop.steps, recent)
+            over = minutes is not None and time.monotonic() - began > 60 * minutes
+            if trainer.step % loop.save and trainer.step < loop.steps and not over:
+                continue
+            row: dict[str, Any] = {"step": trainer.step, "train": rounded(recent)}
+            if held_out is not None:
+                row["held_out"] = rounded(trainer.evaluate(held_out))
+            row["seconds"] = round(time.monotonic() - began, 1)
+            log.write(json.dumps(row) + "\n")
+            log.flush()
+            torch.save(trainer.state(), state.with_suffix(".new"))
+            state.with_suffix(".new").replace(state)
+            if over:
+                break
+
+
+def rounded(means: dict[str, float]) -> dict[str, float]:
+    return {name: round(value, 6) for name, value in means.items()}
+
+
+def draw_curve(run: Path) -> Path:
+    """The learning curve of a run's log, as `curve.png` beside it."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt
+
+    rows = [json.loads(line) for line in (run / LOG).read_text().splitlines()]
+    figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")
+    for part, style in (("train", "-"), ("held_out", "o-")):
+        for name in rows[0].get(part, {}):
+            points = [(r["step"], r[part][name]) for r in rows if name in r.get(part, {})]
+            axes.plot(*zip(*points, strict=True), style, markersize=3, label=f"{name}, {part}")
+    axes.set_xlabel("step")
+    axes.set_ylabel("loss, nats")
+    axes.legend()
+    path = run / "curve.png"
+    figure.savefig(path, dpi=120)
+    plt.close(figure)
+    return path
+
+
+class Progress:
+    """A bar on a terminal, a line every so often elsewhere."""
+
+    def __init__(self, every: float = 30.0) -> None:
+        self.every = every if not sys.stderr.isatty() else 0.2
+        self.began = self.last = time.monotonic()
+        self.first: int | None = None
+
+    def __call__(self, step: int, steps: int, recent: dict[str, float]) -> None:
+        now = time.monotonic()
+        self.first = step - 1 if self.first is None else self.first
+        if now - self.last < self.every and step < steps:
+            return
+        self.last = now
+        left = (now - self.began) / (step - self.first) * (steps - step)
+        shown = ", ".join(f"{name} {value:.3f}" for name, value in recent.items())
+        line = f"step {step} of {steps}, {shown}, {left / 60:.0f} min left"
+        if sys.stderr.isatty():
+            bar = "#" * round(30 * step / steps)
+            print(f"\r[{bar:<30}] {line}\x1b[K", end="\n" if step == steps else "", file=sys.stderr)
+        else:
+            print(line, file=sys.stderr, flush=True)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--recipe", default="cpu", help="a name of ours, or a TOML file")
+    parser.add_argument("--shards", type=Path, required=True, help="folder of training shards")
+    parser.add_argument("--held-out", type=Path, help="folder of shards that are only scored")
+    parser.add_argument("--run", type=Path, required=True, help="folder of the run's state")
+    parser.add_argument("--model", type=Path, default=EMBEDDED, help="checkpoint to start from")
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--threads", type=int, metavar="N")
+    parser.add_argument("--minutes", type=float, help="stop after so long, to be resumed")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Carry `redraft train` out; returns the exit code."""
+    if args.threads:
+        torch.set_num_threads(args.threads)
+    try:
+        recipe = read_recipe(args.recipe)
+        shards = Shards(args.shards)
+        held_out = Shards(args.held_out) if args.held_out else None
+        device = pick_device(args.device)
+        config = ModelConfig.load(args.model)
+        low = recipe.loop.precision == "bfloat16"
+        torch.manual_seed(recipe.loop.seed)
+        network = Network(
+            AdaptedCheckpoint(args.model),
+            config,
+            recipe.plan,
+            torch.bfloat16 if low else torch.float32,
+        ).to(device)
+        trainer = Trainer(network, recipe, shards)
+        size = sum(p.numel() for p in trainer.trained)
+        print(f"{size / 1e6:.1f} M trained parameters, {len(shards)} lessons", file=sys.stderr)
+        train(trainer, args.run, held_out, args.minutes, Progress())
+    except (ModelError, RecipeError, ShardError) as error:
+        print(f"redraft train: {error}", file=sys.stderr)
+        return 2
+    draw_curve(args.run)
+    return 0
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    add_arguments(parser)
+    return run(parser.parse_args())
+
+
+if __name__ == "__main__":
+    sys.exit(main())
