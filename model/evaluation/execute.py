@@ -2,15 +2,15 @@
 
 Responsible for the pass or fail of one program. It knows nothing of cases or predictors.
 
-This runs generated code. The child is isolated from the environment and user site, has no input,
-a temporary working folder, a time limit and (where the system has them) limits on memory, file size
-and core dumps, but it is no sandbox: it can read files and reach the network as the user who runs
-it. Use it for trusted local evaluation only; the command line asks for `--execute`.
+This runs generated code. The child is isolated from the environment and user site, has no input, a
+time limit and the limits and namespaces of `model.evaluation.sandbox`; what of it holds depends on
+the system, and everywhere it can read the user's files. The command line asks for `--execute`.
 """
 
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import signal
 import subprocess
@@ -23,24 +23,10 @@ Verdict = Literal["pass", "fail", "timeout"]
 
 TIME_LIMIT = 8.0
 MEMORY_LIMIT = 1 << 30
+# A program that leaves early by itself (SystemExit, os._exit(0)) has not passed.
 _PASSED = 97
 
-# Runs in the child: a program that leaves early by itself (SystemExit, os._exit(0)) has not passed.
-_RUNNER = """
-import os, sys
-try:
-    import resource
-    memory = int(sys.argv[2])
-    resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-except (ImportError, ValueError, OSError):
-    pass
-with open(sys.argv[1], encoding="utf-8", newline="") as file:
-    source = file.read()
-exec(compile(source, "program", "exec"), {"__name__": "__main__"})
-os._exit(int(sys.argv[3]))
-"""
+SANDBOX = Path(__file__).with_name("sandbox.py")
 
 
 def infilling_program(filled: str, test: str, entry_point: str) -> str:
@@ -66,10 +52,10 @@ def run_program(
             sys.executable,
             "-I",
             "-B",
-            "-c",
-            _RUNNER,
+            str(SANDBOX),
             str(path),
             str(memory_limit),
+            str(math.ceil(time_limit) + 1),
             str(_PASSED),
         ]
         process = subprocess.Popen(

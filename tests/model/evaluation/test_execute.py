@@ -1,7 +1,12 @@
 from __future__ import annotations
 
+import errno
+import os
+import socket
+import subprocess
 import sys
 import time
+import uuid
 from pathlib import Path
 
 import psutil  # type: ignore[import-untyped]
@@ -54,25 +59,96 @@ def test_memory_is_limited() -> None:
     assert run_program("data = bytearray(1 << 20)\n", memory_limit=300 << 20) == "pass"
 
 
-def test_what_it_started_is_ended_with_it(tmp_path: Path) -> None:
-    note = tmp_path / "pid"
+def test_what_it_started_is_ended_with_it() -> None:
+    mark = f"redraft-{uuid.uuid4()}"
     program = (
         "import subprocess, sys\n"
-        "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'])\n"
-        f"open({str(note)!r}, 'w').write(str(child.pid))\n"
+        f"code = 'import sys, time; time.sleep(60) # {mark}'\n"
+        "subprocess.Popen([sys.executable, '-c', code])\n"
     )
-    assert run_program(program) == "pass"
-    assert is_gone(int(note.read_text()))
+    assert run_program(program) in ("pass", "fail")
+    assert is_gone(mark)
 
 
-def is_gone(pid: int, patience: float = 10.0) -> bool:
-    """Whether a process that was killed ends (being a zombie is enough)."""
+def test_a_file_is_limited() -> None:
+    assert run_program("open('a', 'w').write('x' * 1000)\n") == "pass"
+    assert run_program("open('a', 'w').write('x' * (2 << 20))\n") == "fail"
+
+
+def test_processor_time_is_limited() -> None:
+    program = "import resource\nassert resource.getrlimit(resource.RLIMIT_CPU) == (3, 3)\n"
+    assert run_program(program, time_limit=1.5) == "pass"
+
+
+@pytest.mark.skipif(
+    not hasattr(os, "getuid") or os.getuid() == 0, reason="Linux does not hold root to it"
+)
+def test_processes_are_limited() -> None:
+    program = (
+        "import os, time\n"
+        "for _ in range(200):\n    if os.fork() == 0:\n        time.sleep(2)\n        os._exit(0)\n"
+    )
+    assert run_program(program) == "fail"
+
+
+def may_isolate() -> bool:
+    """Whether this system lets a user make namespaces of his own."""
+    command = ["unshare", "--user", "--map-current-user", "--net", "--mount", "--pid", "true"]
+    try:
+        return subprocess.run(command, capture_output=True, check=False).returncode == 0
+    except OSError:
+        return False
+
+
+isolated = pytest.mark.skipif(not may_isolate(), reason="no namespaces for users here")
+
+
+def raises(statement: str, number: int) -> str:
+    return (
+        f"try:\n    {statement}\nexcept OSError as error:\n    assert error.errno == {number}, error\n"
+        "else:\n    raise AssertionError\n"
+    )
+
+
+@isolated
+def test_there_is_no_network() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = server.getsockname()
+        connect = f"socket.create_connection({address}, 1)"
+        assert run_program("import socket\n" + raises(connect, errno.ENETUNREACH)) == "pass"
+    assert run_program(f"import socket\n{connect}\n") == "fail"
+
+
+@isolated
+def test_only_its_folder_can_be_written(tmp_path: Path) -> None:
+    target = tmp_path / "file"
+    program = f"open({str(target)!r}, 'w')"
+    assert run_program(raises(program, errno.EROFS)) == "pass"
+    assert not target.exists()
+    many = "for n in range(40):\n    open(str(n), 'w').write('x' * (1 << 19))\n"
+    assert run_program(many) == "fail", "the folder holds 16 MiB"
+    assert run_program(many.replace("40", "20")) == "pass"
+
+
+@isolated
+def test_no_process_escapes() -> None:
+    mark = f"redraft-{uuid.uuid4()}"
+    program = (
+        "import subprocess, sys, time\n"
+        f"code = 'import sys, time; time.sleep(60) # {mark}'\n"
+        "subprocess.Popen([sys.executable, '-c', code], start_new_session=True)\n"
+        "time.sleep(60)\n"
+    )
+    assert run_program(program, time_limit=1.0) == "timeout"
+    assert is_gone(mark)
+
+
+def is_gone(mark: str, patience: float = 10.0) -> bool:
+    """Whether no process has this mark in its command line, or comes to have none."""
     ends = time.monotonic() + patience
     while time.monotonic() < ends:
-        try:
-            if psutil.Process(pid).status() == psutil.STATUS_ZOMBIE:
-                return True
-        except psutil.NoSuchProcess:
+        lines = [process.info["cmdline"] or [] for process in psutil.process_iter(["cmdline"])]
+        if not any(mark in part for line in lines for part in line):
             return True
         time.sleep(0.01)
     return False
