@@ -4,7 +4,7 @@ VENV := .venv
 PY := $(VENV)/bin/python
 export PYTHONPATH := $(CURDIR)
 
-.PHONY: demo test lint typecheck lsp serve eval bench format clean
+.PHONY: demo test lint typecheck lsp serve eval bench data format clean
 
 demo: $(VENV)/.run  ## the main job: a server, a real file, real edits, the embedded model
 	$(PY) -m lsp_server demo
@@ -18,6 +18,9 @@ lint: $(VENV)/.dev  ## style
 
 typecheck: $(VENV)/.dev  ## types
 	$(PY) -m mypy
+
+data: $(VENV)/.dev  ## a small corpus for training: a few releases of three small packages, in build/data
+	$(PY) -m lsp_server data build --out build/data --only itsdangerous pluggy tenacity --releases 3
 
 format: $(VENV)/.dev  ## rewrite in the house style
 	$(PY) -m ruff check --fix .

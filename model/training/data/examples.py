@@ -18,7 +18,7 @@ from difflib import SequenceMatcher
 from typing import Any, Literal
 
 from diffing.hunks import unified_diff
-from model.training.changes import (
+from model.training.data.changes import (
     Group,
     cluster,
     common_prefix,
@@ -28,6 +28,7 @@ from model.training.changes import (
     split_groups,
     typing_order,
 )
+from model.training.data.syntax import language_of
 
 Kind = Literal["jump", "mid-typing", "fim", "done", "idle"]
 
@@ -101,7 +102,7 @@ class Episode:
 def episodes(path: str, old: str, new: str, rng: random.Random) -> Iterator[Episode]:
     """The sittings that lead from `old` to `new`, in file order; earlier ones are done when a later
     one begins."""
-    if is_reformat(old, new):
+    if is_reformat(old, new, language_of(path)):
         return
     lines, groups = split_groups(old, new)
     done: list[Group] = []
@@ -297,7 +298,7 @@ def case(
     return {
         "mode": "fim" if kind == "fim" else "next_edit",
         "path": episode.path,
-        "language": "python",
+        "language": language_of(episode.path),
         "text": text,
         "cursor": {"line": cursor[0], "character": cursor[1]},
         "history": history,

@@ -3,7 +3,7 @@ from __future__ import annotations
 import random
 
 from diffing.hunks import apply_unified
-from model.training.changes import (
+from model.training.data.changes import (
     Group,
     cluster,
     common_suffix,
@@ -12,7 +12,7 @@ from model.training.changes import (
     split_groups,
     typing_order,
 )
-from model.training.examples import episode_cases, episodes, hole, pause_weight, type_partly
+from model.training.data.examples import episode_cases, episodes, hole, pause_weight, type_partly
 
 OLD = """import os
 
@@ -179,3 +179,12 @@ def test_pauses_are_likelier_after_an_opener_than_inside_a_word() -> None:
 def test_common_suffix_does_not_overlap_the_prefix() -> None:
     assert common_suffix("aa", "aaa") == 0
     assert common_suffix("f(a)", "f(a, b)") == 1
+
+
+def test_other_languages_are_named_and_their_layout_is_ignored() -> None:
+    old = "const first = one('x')\nconst second = one('y')\n"
+    assert is_reformat(old, 'const first = one("x");\nconst second = one("y");\n', "typescript")
+    new = old.replace("one", "two")
+    rng = random.Random(0)
+    rows = [r for e in episodes("src/a.ts", old, new, rng) for r in episode_cases(e, rng)]
+    assert {row["language"] for row in rows} == {"typescript"}

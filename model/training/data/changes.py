@@ -25,19 +25,16 @@ MAX_GROUPS = 8
 MAX_SPAN = 160
 
 IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+LAYOUT = re.compile(r"[\s;,'\"`()]+")
 TOKEN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|[0-9]+|\s+|[^\sA-Za-z0-9_]")
-COMMON = frozenset(keyword.kwlist) | {
-    "self",
-    "cls",
-    "str",
-    "int",
-    "bool",
-    "float",
-    "list",
-    "dict",
-    "Any",
-    "type",
-}
+# Python's commonest names, and the words that JavaScript and TypeScript have for themselves.
+COMMON_WORDS = """
+self cls str int bool float list dict Any type
+const let var function return this null undefined true false new typeof instanceof void export default
+extends implements interface enum switch case break throw catch finally do of delete super static public
+private protected readonly string number boolean object unknown never any require module exports
+"""
+COMMON = frozenset(keyword.kwlist) | frozenset(COMMON_WORDS.split())
 
 
 @dataclass(frozen=True)
@@ -66,7 +63,8 @@ class Group:
     def introduces(self) -> set[str]:
         """Names that the group's new lines define or import and its old ones do not."""
         pattern = re.compile(
-            r"(?:\b(?:def|class|import|as)\s+|^\s*)([A-Za-z_]\w*)(?=\s*(?:\(|[:=]|$|,))", re.M
+            r"(?:\b(?:def|class|import|as|const|let|var|function|interface|enum)\s+|^\s*)([A-Za-z_]\w*)(?=\s*(?:\(|[:=]|$|,))",
+            re.M,
         )
         return set(pattern.findall("".join(self.after))) - set(
             pattern.findall("".join(self.before))
@@ -119,8 +117,13 @@ def common_suffix(left: str, right: str) -> int:
     return count
 
 
-def is_reformat(old: str, new: str) -> bool:
-    """Whether two Python texts have the same syntax tree (only layout or comments differ)."""
+def is_reformat(old: str, new: str, language: str = "python") -> bool:
+    """Whether only the layout of two texts differs (in Python: or comments, by the syntax tree).
+
+    Elsewhere quotes, semicolons, commas and parentheses count as layout, as formatters change them.
+    """
+    if language != "python":
+        return LAYOUT.sub("", old) == LAYOUT.sub("", new)
     try:
         return ast.dump(ast.parse(old)) == ast.dump(ast.parse(new))
     except (SyntaxError, ValueError, RecursionError):
