@@ -82,7 +82,14 @@ class Bundle:
             trunk,
             denoiser,
             prefixes,
-            Decoder(trunk, tokenizer, denoiser, mode, block=BLOCKS.get(how)),
+            Decoder(
+                trunk,
+                tokenizer,
+                denoiser,
+                mode,
+                block=BLOCKS.get(how),
+                end_id=config.special["endoftext"] if config.infill else None,
+            ),
         )
 
 

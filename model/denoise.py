@@ -44,7 +44,8 @@ class Generation:
     """Decided tokens with their log-probabilities, and what it took.
 
     `forwards` are passes of the trunk after the context was encoded. `bytes` begins with the bytes that were required;
-    `ended` is set when the model or `done` ended the text, unset when a limit or the deadline did.
+    `ended` is set when the model or `done` ended the text, unset when a limit or the deadline did. `ends` are the
+    log-probabilities of an end before each token, and behind the last where it was seen; empty without an end token.
     """
 
     tokens: list[int] = field(default_factory=list)
@@ -56,6 +57,7 @@ class Generation:
     drafted: int = 0
     kept: int = 0
     ended: bool = False
+    ends: list[float] = field(default_factory=list)
 
 
 def prefill(
@@ -163,6 +165,7 @@ class Decoder:
     """The decoding loop over one trunk; one request at a time.
 
     `block` counts the rows of a denoised block with its anchor; by default as many as the denoiser was trained on.
+    `end_id` is the token with which a model that was trained to fill in ends an answer.
     """
 
     def __init__(
@@ -176,7 +179,9 @@ class Decoder:
         bound: float = 0.1,
         accept: float = 1.0,
         block: int | None = None,
+        end_id: int | None = None,
     ) -> None:
+        self.end_id = end_id
         self.trunk, self.tokenizer, self.denoiser = trunk, tokenizer, denoiser
         self.decoding: Decoding = "refine" if decoding == "block" and denoiser is None else decoding
         self.steps, self.bound, self.accept, self.block = steps, bound, accept, block
@@ -208,6 +213,7 @@ class Decoder:
             hidden, _ = prefill(self.trunk, slot, context, stop)
         logits = self.trunk.head(hidden)[0]
         sequence = [*reference, *context]
+        stopped = False
         forced = self.tokenizer.forced(required)
         if forced:
             hidden, rows = self._commit(slot, forced, out, stop)
@@ -229,10 +235,14 @@ class Decoder:
             out.drafted += len(draft)
             out.kept += accepted
             sequence.extend(draft[:accepted])
-            ended = self._record(out, [logits, *rows[:accepted]], [first, *draft[:accepted]], done)
-            if ended:
+            stopped = self._record(
+                out, [logits, *rows[:accepted]], [first, *draft[:accepted]], done
+            )
+            if stopped:
                 break
             hidden, logits = hidden[accepted : accepted + 1], rows[accepted]
+        if self.end_id is not None and len(out.ends) == len(out.tokens) and not stopped:
+            out.ends.append(float(logits.log_softmax(-1)[self.end_id]))
         self._recent.append([*context[-max(NGRAM_DRAFTS) :], *out.tokens])
         return out
 
@@ -310,6 +320,8 @@ class Decoder:
             out.tokens.append(token)
             out.log_probs.append(float(log_probs[row, token]))
             out.entropies.append(float(entropies[row]))
+            if self.end_id is not None:
+                out.ends.append(float(log_probs[row, self.end_id]))
             out.bytes += self.tokenizer.token_bytes(token)
             if done(out):
                 out.ended = True

@@ -22,6 +22,7 @@ from model.context import Context, ContextBuilder
 from model.denoise import Decoding, Generation
 from model.draft import drafts
 from model.gate import Gate
+from model.infill import Infiller
 from model.locate import distribution, judge_drafts
 from model.prompt import PromptWriter
 from model.protocol import Expired, Prediction, Request, Stop
@@ -78,7 +79,7 @@ class LocalPredictor:
         self.name = bundle.config.name
         self.writer = PromptWriter(bundle.tokenizer, bundle.config)
         self.contexts = ContextBuilder(self.writer.count, context_tokens)
-        self.completer = Completer(bundle)
+        self.completer = Infiller(bundle) if bundle.config.infill else Completer(bundle)
 
     @classmethod
     def load(

@@ -159,9 +159,18 @@ def packed(lessons: list[Any], loop: Loop) -> Iterator[Batch]:
 
 
 def train(
-    trainer: Trainer, run: Path, held_out: Shards | None, minutes: float | None, report: Any
+    trainer: Trainer,
+    run: Path,
+    held_out: Shards | None = None,
+    *,
+    minutes: float | None = None,
+    until: int | None = None,
+    report: Callable[[int, int, dict[str, float]], None],
 ) -> None:
-    """Go on until the recipe's last step or for `minutes`; saves every so often and at the end."""
+    """Go on until the recipe's last step, step `until` or for `minutes`; saves every so often and at the end.
+
+    A row of the log has the last step's losses (`exact`), their running mean and those of the held-out lessons.
+    """
     loop, began = trainer.recipe.loop, time.monotonic()
     run.mkdir(parents=True, exist_ok=True)
     state = run / STATE
@@ -175,9 +184,10 @@ def train(
                 recent[name] = 0.9 * recent.get(name, value) + 0.1 * value
             report(trainer.step, loop.steps, recent)
             over = minutes is not None and time.monotonic() - began > 60 * minutes
+            over |= trainer.step == until
             if trainer.step % loop.save and trainer.step < loop.steps and not over:
                 continue
-            row: dict[str, Any] = {"step": trainer.step, "train": rounded(recent)}
+            row: dict[str, Any] = {"step": trainer.step, "train": rounded(recent), "exact": means}
             if held_out is not None:
                 row["held_out"] = rounded(trainer.evaluate(held_out))
             row["seconds"] = round(time.monotonic() - began, 1)
@@ -248,6 +258,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--device", default="auto")
     parser.add_argument("--threads", type=int, metavar="N")
     parser.add_argument("--minutes", type=float, help="stop after so long, to be resumed")
+    parser.add_argument("--until", type=int, metavar="STEP", help="stop there, to be resumed")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -271,7 +282,14 @@ def run(args: argparse.Namespace) -> int:
         trainer = Trainer(network, recipe, shards)
         size = sum(p.numel() for p in trainer.trained)
         print(f"{size / 1e6:.1f} M trained parameters, {len(shards)} lessons", file=sys.stderr)
-        train(trainer, args.run, held_out, args.minutes, Progress())
+        train(
+            trainer,
+            args.run,
+            held_out,
+            minutes=args.minutes,
+            until=args.until,
+            report=Progress(),
+        )
     except (ModelError, RecipeError, ShardError) as error:
         print(f"redraft train: {error}", file=sys.stderr)
         return 2

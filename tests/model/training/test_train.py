@@ -79,7 +79,7 @@ def test_a_resumed_run_has_the_same_losses_as_one_that_was_not_interrupted(
 ) -> None:
     whole = trainer(shards, recipe())
     expected = [whole.advance() for _ in range(6)]
-    train(trainer(shards, recipe()), tmp_path, None, minutes=0.0, report=silent)
+    train(trainer(shards, recipe()), tmp_path, minutes=0.0, report=silent)
     again = trainer(shards, recipe())
     torch.manual_seed(99)
     again.restore(torch.load(tmp_path / STATE, weights_only=True))
