@@ -64,7 +64,9 @@ def typing_case(row: Mapping[str, Any], index: int) -> Case | None:
     rest = at + 1 + (rng.randrange(1, 4) if rng.random() < 1 / 3 else 0)
     after = "\n".join(["", *lines[rest:high]])
     whole = before + "\n".join([line[column:], *lines[at + 1 : rest]]) + after
-    request = Request("fim", row["path"], before + after, len(before), language="python")
+    request = Request(
+        "fim", row["path"], before + after, len(before), language=row.get("language", "python")
+    )
     meta = {"meta": {"kind": "typing", "package": row["package"]}}
     return Case(f"{row['path']}-{at}-{column}", request, (whole,), meta)
 

@@ -26,6 +26,8 @@ NEAR = 0.5
 NEAR_CHANGE = 0.8
 MAX_REPEATS = 3
 
+HEADER = re.compile(r"\s*(?:(?:#|//|/?\*).*(?:\n|$)\s*)+")
+LICENCE = re.compile(r"(?i)licen[cs]e|copyright|warrant")
 TOKEN = re.compile(r"\w+|[^\w\s]")
 Runs = NDArray[np.uint64]
 
@@ -55,9 +57,15 @@ def run_hashes(tokens: list[str]) -> Runs:
     return total
 
 
+def tokens_of(text: str) -> list[str]:
+    """The tokens of a text, without a licence at its head: the same words stand in half of all files."""
+    header = HEADER.match(text)
+    return TOKEN.findall(text, header.end() if header and LICENCE.search(header[0]) else 0)
+
+
 def runs(text: str) -> Runs:
     """The different runs of a text, sorted."""
-    return np.unique(run_hashes(TOKEN.findall(text)))
+    return np.unique(run_hashes(tokens_of(text)))
 
 
 class Seen:
@@ -95,7 +103,7 @@ def forbidden_runs(folder: Path) -> Seen:
                 values.update(v for v in json.loads(line).values() if isinstance(v, str))
     seen = Seen()
     for value in values:
-        tokens = TOKEN.findall(value)
+        tokens = tokens_of(value)
         telling = [is_telling(tokens[i : i + RUN]) for i in range(len(tokens) - RUN + 1)]
         seen.add(run_hashes(tokens)[np.array(telling, bool)])
     return seen

@@ -16,8 +16,10 @@ from diffing.secret_files import is_secret
 
 MIN_CHARS = 200
 MAX_CHARS = 200_000
-MAX_LINE = 400
-MAX_MEAN_LINE = 90
+MAX_LINE = 2000
+LONG_LINE = 300
+MAX_LONG_SHARE = 0.2
+MAX_MEAN_LINE = 100
 MAX_DIGITS = 0.15
 TABLE_LINES = 60
 TABLE_SHARE = 0.6
@@ -55,14 +57,18 @@ BUILT = frozenset(
     ]
 )
 GENERATED_NAME = re.compile(
-    r"(_pb2|_pb2_grpc|parsetab|lextab|_version|version)\.pyi?$|\.min\.[cm]?js$|[.-]bundle\.js$"
+    r"(_pb2|_pb2_grpc|parsetab|lextab|(^|/)_version)\.pyi?$|\.min\.[cm]?js$|[.-]bundle\.js$"
 )
 GENERATED = re.compile(
-    r"(?i)\b(auto-?generated|generated (by|from|with)|do not edit|do not modify|file is generated)\b|@generated\b"
+    r"(?m)^\s*(?:#+|//+|/?\*+|<!--)\s*(?i:(?:this )?(?:(?:file|code|module) )?(?:(?:is|was|has been) )?)"
+    r"(?i:auto(?:matically)?[ -]*)?(?i:generated) (?i:by|from|with|using)\b"
+    r"|^\W*(?:This (?:file|code|module) (?:is|was|has been) (?:auto[a-z]*[ -]*)?generated|Generated (?:by|from|with))\b"
+    r"|(?i:\bdo not (?:edit|modify)\b(?:[\W_]|$)(?! [a-z]))|@generated\b|(?i:\bauto-?generated\b)"
 )
 COMPILED = re.compile(
     r"sourceMappingURL=|\b__importDefault\b|\b__importStar\b|\b__awaiter\b|\b__webpack_require__\b"
-    r"|Object\.defineProperty\(exports, [\"']__esModule[\"']"
+    r"|^Object\.defineProperty\(exports, [\"']__esModule[\"']",
+    re.M,
 )
 SECRET = re.compile(
     r"-----BEGIN [A-Z ]*PRIVATE KEY|\b(?:AKIA|ASIA)[0-9A-Z]{16}\b|\bgh[pousr]_[A-Za-z0-9]{36}\b"
@@ -90,12 +96,13 @@ def reject_source(path: str, text: str) -> str | None:
         return "size"
     if "\0" in text or "\r" in text:
         return "unusual characters"
-    if GENERATED.search(text[:1500]) or COMPILED.search(text):
+    script = path.endswith((".js", ".mjs", ".cjs"))
+    if GENERATED.search(text[:1500]) or (script and COMPILED.search(text)):
         return "generated"
     if has_secret(text):
         return "secret"
     lines = text.splitlines()
-    if max(map(len, lines)) > MAX_LINE or len(text) / len(lines) > MAX_MEAN_LINE:
+    if is_minified(text, lines):
         return "minified"
     if len(text) - len(re.sub(r"[0-9]+", "", text)) > MAX_DIGITS * len(text) or is_table(lines):
         return "data"
@@ -105,9 +112,10 @@ def reject_source(path: str, text: str) -> str | None:
 def reject_path(path: str) -> str | None:
     """The part of the verdict that needs no content."""
     *folders, name = path.split("/")
-    if any(part in VENDORED or ".dist-info" in part or ".data" in part for part in folders):
+    if any(part in VENDORED or part.endswith((".dist-info", ".data")) for part in folders):
         return "vendored"
-    if any(part in BUILT for part in folders) or GENERATED_NAME.search(path):
+    built = not name.endswith((".py", ".pyi")) and any(part in BUILT for part in folders)
+    if built or GENERATED_NAME.search(path):
         return "generated"
     if is_secret(Path("/", name), None):
         return "secret"
@@ -129,6 +137,14 @@ def looks_random(value: str) -> bool:
         return False  # words joined together: a name
     counts = Counter(value).values()
     return -sum(n / len(value) * math.log2(n / len(value)) for n in counts) >= MIN_ENTROPY
+
+
+def is_minified(text: str, lines: Collection[str]) -> bool:
+    """Whether a text has a huge line, lines that are long on average, or much of itself in long ones."""
+    lengths = [len(line) for line in lines]
+    in_long = sum(length for length in lengths if length > LONG_LINE)
+    too_long = max(lengths) > MAX_LINE or len(text) / len(lines) > MAX_MEAN_LINE
+    return too_long or in_long > MAX_LONG_SHARE * len(text)
 
 
 def is_table(lines: Collection[str]) -> bool:

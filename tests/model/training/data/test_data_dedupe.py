@@ -14,6 +14,7 @@ from model.training.data.dedupe import (
     is_telling,
     run_hashes,
     runs,
+    tokens_of,
 )
 
 WORDS = "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda omicron sigma".split()  # noqa: SIM905
@@ -28,6 +29,15 @@ def test_runs_ignore_white_space() -> None:
     assert len(run_hashes(WORDS[1:])) == 0
     assert (runs("a(b, c)  " * RUN) == runs("a( b,\n\tc ) " * RUN)).all()
     assert len(set(run_hashes([*WORDS, *reversed(WORDS)]).tolist())) == RUN + 1
+
+
+def test_a_licence_at_the_head_says_nothing() -> None:
+    licence = "# Copyright A. Author\n#\n# Licensed under the terms of some licence or other.\n\n"
+    other = "/**\n * Copyright of somebody\n * All rights reserved.\n */\n"
+    assert tokens_of(licence + "x = 1\n# licence") == ["x", "=", "1", "#", "licence"]
+    assert tokens_of(other + "x = 1") == ["x", "=", "1"]
+    assert tokens_of("# a remark\nx = 1") == ["#", "a", "remark", "x", "=", "1"]
+    assert tokens_of("#" * 50_000 + "\n") == ["#"] * 50_000
 
 
 def test_near_duplicates_of_texts() -> None:
