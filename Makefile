@@ -4,7 +4,7 @@ VENV := .venv
 PY := $(VENV)/bin/python
 export PYTHONPATH := $(CURDIR)
 
-.PHONY: demo test lint typecheck lsp serve eval bench data format clean
+.PHONY: demo test lint typecheck lsp serve eval bench data train-smoke format clean
 
 demo: $(VENV)/.run  ## the main job: a server, a real file, real edits, the embedded model
 	$(PY) -m lsp_server demo
@@ -21,6 +21,9 @@ typecheck: $(VENV)/.dev  ## types
 
 data: $(VENV)/.dev  ## a small corpus for training: a few releases of three small packages, in build/data
 	$(PY) -m lsp_server data build --out build/data --only itsdangerous pluggy tenacity --releases 3
+
+train-smoke: $(VENV)/.dev  ## the whole training in small, after `make data`: train, interrupt, resume, export, answer
+	$(PY) -m model.training.smoke --data build/data --out build/smoke
 
 format: $(VENV)/.dev  ## rewrite in the house style
 	$(PY) -m ruff check --fix .

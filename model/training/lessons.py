@@ -164,33 +164,3 @@ def inserted(request: Request, wanted: str) -> str | None:
     if size < 0 or not wanted.startswith(before) or not wanted.endswith(after):
         return None
     return wanted[len(before) : len(before) + size]
-
-
-def random_gap(text: str, rng: random.Random) -> tuple[int, int] | None:
-    """A stretch of `text` to be filled in: mostly one line or its rest, sometimes from inside a line to inside another
-    or a few whole lines. None where the text is too short."""
-    starts = [0] + [i + 1 for i, ch in enumerate(text) if ch == "\n"]
-    row = rng.randrange(len(starts))
-    line_end = starts[row + 1] - 1 if row + 1 < len(starts) else len(text)
-    line = text[starts[row] : line_end]
-    if len(line.strip()) < 4:
-        return None
-    indent = len(line) - len(line.lstrip())
-    draw = rng.random()
-    begin = starts[row] + rng.randint(indent, len(line) - 2)
-    if draw < 0.35:
-        return begin, line_end
-    if draw < 0.5:
-        return starts[row], min(line_end + 1, len(text))
-    if draw < 0.6:
-        return starts[row] + indent, line_end
-    if draw < 0.75:
-        return begin, rng.randint(begin + 1, line_end)
-    rows = min(rng.choice((1, 1, 2, 2, 3, 4, 6)), len(starts) - row - 1)
-    if not rows:
-        return None
-    last = row + rows
-    last_end = starts[last + 1] - 1 if last + 1 < len(starts) else len(text)
-    if draw < 0.85:
-        return (begin if rng.random() < 0.5 else starts[row]), last_end
-    return begin, rng.randint(starts[last], last_end)

@@ -139,7 +139,8 @@ def draw_block(
 ) -> Iterator[list[Cell]]:
     """A block of one lesson and, where not all of it is hidden, its complement, numbered from `number` on.
 
-    Cells are (token shown, place in the clean row, block, weight); `control` are the mask's id and the vocabulary's size.
+    Cells are (token shown, place in the clean row, block, weight); `control` are the mask's id and the vocabulary's
+    size.
     """
     row, at, lesson = place
     mask_id, vocabulary = control
@@ -171,26 +172,24 @@ def draw_canvas(
     batch: Batch, noise: Noise, mask_id: int, vocabulary: int, rng: random.Random
 ) -> Canvas | None:
     """Blocks of every row with their complements; None for a batch without lessons."""
-    rows: list[list[Cell]] = [[] for _ in batch.tokens]
-    for row, cells in enumerate(rows):
+    rows: list[list[Cell]] = []
+    for row in range(len(batch.tokens)):
         mine = [place for place in batch.lessons if place[0] == row]
-        drawn = 0
-        while mine and drawn < noise.blocks:
-            for block in draw_block(
-                batch, rng.choice(mine), drawn, noise, (mask_id, vocabulary), rng
-            ):
-                cells += block
-                drawn += 1
+        blocks: list[list[Cell]] = []
+        while mine and len(blocks) < noise.blocks:
+            place, control = rng.choice(mine), (mask_id, vocabulary)
+            blocks += draw_block(batch, place, len(blocks), noise, control, rng)
+        rows.append([cell for block in blocks for cell in block])
     width = max(map(len, rows), default=0)
     if not width:
         return None
     pad: Cell = (mask_id, 0, -1, 0.0)
     full = [[*cells, *[pad] * (width - len(cells))] for cells in rows]
-    shown, places, blocks = (
+    shown, places, numbers = (
         torch.tensor([[cell[part] for cell in cells] for cells in full]) for part in range(3)
     )
     weights = torch.tensor([[cell[3] for cell in cells] for cells in full])
-    return Canvas(shown, batch.tokens.gather(1, places), places, weights, blocks)
+    return Canvas(shown, batch.tokens.gather(1, places), places, weights, numbers)
 
 
 def _denoise(

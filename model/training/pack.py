@@ -18,34 +18,36 @@ from typing import Any
 from model.bundle import EMBEDDED, control_ids
 from model.config import ModelConfig
 from model.tokenizer import Tokenizer
-from model.training.lessons import Lesson, LessonWriter, random_gap
+from model.training.lessons import Lesson, LessonWriter
 from model.training.shards import write_shard
 
-SHARD = 20_000
 
-
-def gap_lessons(path: Path, writer: LessonWriter, count: int, seed: int) -> Iterator[Lesson]:
-    """`count` gaps in the texts of a `texts-*.jsonl`, drawn evenly over their characters."""
-    texts = list(read_rows(path))
-    ends, total = [], 0
-    for row in texts:
-        total += min(len(row["text"]), 40_000)
-        ends.append(total)
+def gap_lessons(
+    data: Path, split: str, writer: LessonWriter, count: int, seed: int
+) -> Iterator[Lesson]:
+    """`count` of the gaps in `fim-SPLIT.jsonl`, drawn evenly over all of them."""
+    texts = list(read_rows(data / f"texts-{split}.jsonl"))
+    gaps = list(read_rows(data / f"fim-{split}.jsonl"))
     rng = random.Random(seed)
+    rng.shuffle(gaps)
     made = 0
-    while made < count and texts:
-        row = rng.choices(texts, cum_weights=ends)[0]
-        gap = random_gap(row["text"], rng)
-        lesson = writer.gap(row["path"], row["text"], *gap, rng) if gap else None
+    for gap in gaps:
+        if made == count:
+            return
+        text = texts[gap["text"]]
+        lesson = writer.gap(text["path"], text["text"], gap["start"], gap["end"], rng)
         if lesson:
             made += 1
             yield lesson
 
 
-def case_lessons(path: Path, writer: LessonWriter, count: int, seed: int) -> Iterator[Lesson]:
+def case_lessons(
+    data: Path, split: str, writer: LessonWriter, count: int, seed: int
+) -> Iterator[Lesson]:
+    """About `count` lessons of the first rows in `cases-SPLIT.jsonl`, which stand in a drawn order."""
     rng = random.Random(seed)
     made = 0
-    for row in read_rows(path):
+    for row in read_rows(data / f"cases-{split}.jsonl"):
         for lesson in writer.case(row, rng):
             made += 1
             yield lesson
@@ -77,18 +79,19 @@ def run(args: argparse.Namespace) -> int:
     tokenizer = Tokenizer(args.model / "tokenizer.json", control_ids(config))
     counts: dict[str, dict[str, int]] = {}
     parts = {
-        "gaps": (gap_lessons, f"texts-{args.split}.jsonl", args.gaps, args.gap_room),
-        "cases": (case_lessons, f"cases-{args.split}.jsonl", args.cases, args.case_room),
+        "gaps": (gap_lessons, args.gaps, args.gap_room),
+        "cases": (case_lessons, args.cases, args.case_room),
     }
-    for name, (write, file, count, room) in parts.items():
-        path = args.data / file
-        if not count or not path.exists():
-            print(f"no {name}: {path}", file=sys.stderr)
-            continue
-        lessons = write(path, LessonWriter(tokenizer, config, room), count, args.seed)
-        counts[name] = write_shard(lessons, args.out / name)
+    try:
+        for name, (write, count, room) in parts.items():
+            writer = LessonWriter(tokenizer, config, room)
+            lessons = write(args.data, args.split, writer, count, args.seed)
+            counts[name] = write_shard(lessons, args.out / name)
+    except FileNotFoundError as error:
+        print(f"redraft pack: {error}; `redraft data build` writes it", file=sys.stderr)
+        return 2
     print(json.dumps(counts, indent=1))
-    return 0 if counts else 2
+    return 0
 
 
 def main() -> int:

@@ -15,7 +15,7 @@ from model.config import ModelConfig
 from model.context import ContextBuilder
 from model.prompt import PromptWriter
 from model.protocol import Request
-from model.training.lessons import FAR, NEAR, LessonWriter, random_gap
+from model.training.lessons import FAR, NEAR, LessonWriter
 
 CONFIG = ModelConfig.load(EMBEDDED)
 END = CONFIG.special["endoftext"]
@@ -104,12 +104,3 @@ def test_where_nothing_is_left_to_do_the_answer_is_to_stop_and_point_nowhere() -
     (lesson,) = writer().case(case, random.Random(0))
     assert real_tokenizer().decode(lesson.tokens[lesson.answer : -1]) == " square"
     assert lesson.targets == (len(lesson.lines),)
-
-
-def test_random_gaps_lie_in_the_text_and_are_mostly_of_one_line() -> None:
-    rng = random.Random(0)
-    gaps = [gap for _ in range(800) if (gap := random_gap(TEXT * 20, rng))]
-    spans = [(TEXT * 20)[start:end] for start, end in gaps]
-    assert all(spans)
-    single = sum("\n" not in span.rstrip("\n") for span in spans) / len(spans)
-    assert 0.6 < single < 0.85
