@@ -115,6 +115,7 @@ KEY = "q7Zp0vXk2LmB9sTd4RfWy1Hc"  # drawn for this test
         ("pkg/x.py", CODE.replace("\n", "\r\n"), "unusual characters"),
         ("pkg/.env.py", CODE, "secret"),
         ("pkg/x.py", CODE + 'k = """-----BEGIN RSA PRIVATE KEY-----"""\n', "secret"),
+        ("pkg/x.py", CODE + f"push('ghp_{KEY}{KEY[:12]}')\n", "secret"),
         ("pkg/x.py", CODE + f'API_KEY = "{KEY}"\n', "secret"),
         ("pkg/x.ts", SCRIPT + f"const opts = {{ authToken: '{KEY}' }}\n", "secret"),
         ("pkg/x.py", CODE + 'SECRET_KEY = "django-insecure-please-change-me-1"\n', None),
