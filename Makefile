@@ -36,8 +36,8 @@ serve: $(VENV)/.run  ## the language server on a TCP port of this machine
 	$(PY) -m lsp_server lsp --tcp
 
 eval: $(VENV)/.run  ## score the embedded model and its causal baseline on the public test data
-	$(PY) -m lsp_server eval --benchmark random-span-light --baseline causal --execute
-	$(PY) -m lsp_server eval --benchmark nep --baseline causal
+	$(PY) -m lsp_server eval --benchmark random-span-light --compare auto causal --execute
+	$(PY) -m lsp_server eval --benchmark nep --compare auto causal propagate
 
 bench: $(VENV)/.run  ## speed over editing traces
 	$(PY) -m lsp_server bench

@@ -33,6 +33,7 @@ GPU_CONTEXT = 8192
 LEAST_CONTEXT, MOST_CONTEXT = 64, 32_768
 ANSWER_ROOM = 512
 JUDGED = 4
+PLACES = 5
 JUDGE_HISTORY = 3
 SURE = 0.5
 NEARLY = 0.6
@@ -42,7 +43,8 @@ NEARLY = 0.6
 class Candidate:
     """One suggestion: who made it (`draft` or `completion`), and the probability that the gate gives it.
 
-    A draft has the substitution that led to it, if any, and its signed distance from the cursor in lines.
+    `line` is the line that it begins on, from 0. A draft has the substitution that led to it, if any, and its signed
+    distance from the cursor in lines.
     """
 
     source: str
@@ -52,6 +54,7 @@ class Candidate:
     tokens: int
     link: tuple[str, str] | None = None
     distance: int = 0
+    line: int = 0
 
 
 NOTHING = Candidate("", (), 0.0, {}, 0)
@@ -74,8 +77,10 @@ class Work:
 class LocalPredictor:
     """Answers FIM and next-edit requests with one loaded checkpoint; one request at a time."""
 
-    def __init__(self, bundle: Bundle, gate: Gate, context_tokens: int) -> None:
-        self.bundle, self.gate = bundle, gate
+    def __init__(
+        self, bundle: Bundle, gate: Gate, context_tokens: int, *, drafting: bool = True
+    ) -> None:
+        self.bundle, self.gate, self.drafting = bundle, gate, drafting
         self.name = bundle.config.name
         self.writer = PromptWriter(bundle.tokenizer, bundle.config)
         self.contexts = ContextBuilder(self.writer.count, context_tokens)
@@ -146,6 +151,7 @@ class LocalPredictor:
                 "cached_tokens": float(work.cached),
                 "denoising_steps": float(work.denoising_steps),
             },
+            where=likeliest_lines(found) if request.mode == "next_edit" else (),
         )
 
     def candidates(
@@ -154,7 +160,7 @@ class LocalPredictor:
         """All suggestions for a request; `exhaustive` asks every source, however sure another is."""
         if request.mode == "fim":
             return self._complete(request, work, stop)
-        found = self._judged_drafts(request, work, stop)
+        found = self._judged_drafts(request, work, stop) if self.drafting else []
         sure = any(candidate.confidence >= SURE for candidate in found)
         if mid_typing(request) and not stop.expired and (exhaustive or not sure):
             found += self._complete(request, work, stop)
@@ -178,6 +184,7 @@ class LocalPredictor:
                 self.gate.probability("completion", completion.features()),
                 completion.features(),
                 completion.tokens,
+                line=request.text.count("\n", 0, request.cursor),
             )
             for completion in found
             if completion.text
@@ -202,7 +209,8 @@ class LocalPredictor:
                 places = {"p_line": where[j.place.first], "p_nowhere": where[None]}
                 features = {**j.features(), **places}
                 link, distance = j.draft.link, j.draft.distance
-                found.append(Candidate("draft", (edit,), p, features, j.tokens, link, distance))
+                place = (link, distance, j.place.first)
+                found.append(Candidate("draft", (edit,), p, features, j.tokens, *place))
         return found
 
     def _history_only(self, request: Request) -> Context:
@@ -219,6 +227,13 @@ class LocalPredictor:
     def _account(self, work: Work, tokens: list[int]) -> None:
         work.prompt = len(tokens)
         work.cached = self.bundle.prefixes.shared(tokens)
+
+
+def likeliest_lines(found: Sequence[Candidate]) -> tuple[tuple[int, float], ...]:
+    """The likeliest lines of the next edit with their probabilities, as the candidates tell."""
+    lines = distribution((one.line, one.confidence) for one in found)
+    named = [(line, chance) for line, chance in lines.items() if line is not None]
+    return tuple(sorted(named, key=lambda one: -one[1])[:PLACES])
 
 
 def nearest_of(found: Sequence[Candidate], best: Candidate) -> Candidate:

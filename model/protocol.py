@@ -100,7 +100,8 @@ class Prediction:
     `edits` are sorted, do not overlap and count code points of `Request.text`; empty means "no edit". `shown` says
     whether it is good enough to be seen, `suppressed` names the reason when it is not. `confidence` is the calibrated
     probability that the user would accept it. `forwards` counts passes of the model after the context was encoded.
-    `truncated` is set when the answer was cut by a token limit.
+    `truncated` is set when the answer was cut by a token limit. `where` are lines of `Request.text` (from 0) with the
+    probability that the next edit is there, most likely first; what is missing to 1 is "nowhere" and lines not named.
     """
 
     edits: tuple[Edit, ...] = ()
@@ -113,6 +114,7 @@ class Prediction:
     tokens: int = 0
     model: str = ""
     features: Mapping[str, float] = field(default_factory=dict)
+    where: tuple[tuple[int, float], ...] = ()
 
 
 @runtime_checkable

@@ -1,8 +1,8 @@
 """Public benchmarks as cases.
 
-Responsible for converting HumanEval-Infilling and NEP rows to the headless contract. It knows
-nothing of predictors or scores. `python -m model.evaluation.benchmarks nep --out nep.jsonl` writes
-one out.
+Responsible for converting HumanEval-Infilling and NEP rows to the headless contract, and for the
+fixed sample of those that are too long to be run whole. It knows nothing of predictors or scores.
+`python -m model.evaluation.benchmarks nep --out nep.jsonl` writes one out, whole.
 
 The files are looked for under the folder given, `$REDRAFT_DATA`, or `../shared/data` beside the
 repository.
@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import argparse
 import gzip
+import hashlib
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,11 @@ FILES = {
     "multi-line": "human-eval-infilling/HumanEval-MultiLineInfilling.jsonl.gz",
     "nep": "nep/test.jsonl.gz",
 }
+
+
+SAMPLES = {"multi-line": 500}
+"""How many cases of a long benchmark are used unless all are asked for."""
+SAMPLE_SEED = "redraft"
 
 
 class MissingDataError(FileNotFoundError):
@@ -58,9 +64,25 @@ def benchmark_rows(name: str, data: Path | None = None) -> Iterator[dict[str, An
             yield convert(json.loads(line), number)
 
 
-def benchmark_cases(name: str, data: Path | None = None) -> Iterator[Case]:
-    """The cases of a benchmark. Raises `MissingDataError`."""
-    return map(parse_row, benchmark_rows(name, data))
+def benchmark_cases(name: str, data: Path | None = None, *, whole: bool = False) -> list[Case]:
+    """The cases of a benchmark: its fixed sample if it has one and not the `whole` is asked for.
+
+    Raises `MissingDataError`.
+    """
+    cases = [parse_row(row) for row in benchmark_rows(name, data)]
+    return cases if whole or name not in SAMPLES else drawn(cases, SAMPLES[name])
+
+
+def drawn(cases: Iterable[Case], count: int) -> list[Case]:
+    """The same `count` cases every time, each equally likely to be among them, in drawn order.
+
+    A hash of its id decides on a case: neither its place in the file nor the other cases do.
+    """
+
+    def lot(case: Case) -> str:
+        return hashlib.sha256(f"{SAMPLE_SEED}:{case.id}".encode()).hexdigest()
+
+    return sorted(cases, key=lot)[:count]
 
 
 def infilling_row(source: Mapping[str, Any], number: int = 0) -> dict[str, Any]:

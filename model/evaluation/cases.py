@@ -212,7 +212,8 @@ def prediction_row(case: Case, prediction: Prediction) -> dict[str, Any]:
     """The answer to one case as the contract has it.
 
     `edits` and `text` are what the user would see (nothing when suppressed), `candidate` is the
-    buffer with the suppressed edits too.
+    buffer with the suppressed edits too; `where` pairs lines (from 0) with the probability that the
+    next edit is there.
     """
     text = case.request.text
     candidate = editing.apply(text, prediction.edits)
@@ -238,6 +239,8 @@ def prediction_row(case: Case, prediction: Prediction) -> dict[str, Any]:
         "latency_ms": finite(prediction.latency_ms, 3),
         "forwards": int(prediction.forwards),
         "tokens": int(prediction.tokens),
+        "denoising_steps": int(prediction.features.get("denoising_steps", 0)),
+        "where": [[line, finite(chance, 6)] for line, chance in prediction.where],
         "model": prediction.model,
     }
 

@@ -7,30 +7,36 @@ Responsible for their options, for loading the predictor that they name and for 
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sized
+from collections.abc import Iterable, Mapping
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from model.evaluation import bench
-from model.evaluation.benchmarks import FILES, benchmark_cases
+from model.evaluation import bench, picture
+from model.evaluation.baseline import PropagateLastSubstitution
+from model.evaluation.benchmarks import FILES, SAMPLES, benchmark_cases
 from model.evaluation.cases import BadCase, Case, Output, open_lines, read_cases
 from model.evaluation.predict import Settings, interleaved, predict_all
+from model.evaluation.progress import progress
 from model.evaluation.report import score_tables, write_json
 from model.evaluation.score import Checker, Score, grouped, score
+from model.evaluation.variants import VariantError, build, ladder, parse_variant
 from model.protocol import Predictor
 
 if TYPE_CHECKING:
     from model.denoise import Decoding
+    from model.local import LocalPredictor
 
 COMMANDS = {
     "predict": "answer headless cases, one JSON object a line",
     "eval": "score predictions against the right answers",
     "bench": "measure speed over editing traces",
 }
-PROGRESS_S = 10.0
+
+PROPAGATE = "propagate"
 
 T = TypeVar("T")
 
@@ -60,7 +66,8 @@ def _add_predictor(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--model",
         default="embedded",
-        help="embedded, a model folder, or scripted:FILE (default: embedded)",
+        help="embedded, a model folder, scripted:FILE, or propagate: no model, the last edit's "
+        "substitution at the nearest place (default: embedded)",
     )
     group.add_argument("--device", default="auto", help="auto, cpu, cuda, ... (default: auto)")
     group.add_argument("--threads", type=int, metavar="N", help="processor threads of the model")
@@ -79,7 +86,22 @@ def _add_eval(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--data", type=Path, help="folder of the benchmarks ($REDRAFT_DATA)")
     parser.add_argument("--predictions", metavar="FILE", help="score these instead of predicting")
     parser.add_argument(
-        "--baseline", choices=("causal",), help="the same weights decoded causally, beside it"
+        "--compare",
+        nargs="*",
+        metavar="VARIANT",
+        help="the same weights decoded in several ways, case by case: auto, causal, refine or block, "
+        "with options as in block:bound=0.5 or refine:accept=0.8:drafts=off, and propagate; "
+        "all of a fixed list if none is named",
+    )
+    parser.add_argument(
+        "--picture",
+        type=Path,
+        metavar="FILE",
+        help="draw quality against forward passes, and accept rate against show rate (.svg, .png)",
+    )
+    sampled = ", ".join(f"{count} of {name}" for name, count in SAMPLES.items())
+    parser.add_argument(
+        "--whole", action="store_true", help=f"all of a benchmark, not its fixed sample ({sampled})"
     )
     parser.add_argument(
         "--execute",
@@ -87,7 +109,12 @@ def _add_eval(parser: argparse.ArgumentParser) -> None:
         help="run the tests of infilling cases: executes generated code on this machine",
     )
     parser.add_argument("--limit", type=int, metavar="N", help="N cases, evenly spread")
-    parser.add_argument("--by", metavar="LABEL", help="split by language, or by a key of `meta`")
+    parser.add_argument(
+        "--by",
+        default="",
+        metavar="LABELS",
+        help="split by language or by keys of `meta`: kind,linked splits twice, kind+linked by both",
+    )
     parser.add_argument("--out", metavar="FILE", help="write the predictions too")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures as JSON")
 
@@ -110,7 +137,7 @@ def run(command: str, args: argparse.Namespace) -> int:
         return commands[command](args)
     except BrokenPipeError:
         raise
-    except (UsageError, OSError) as error:
+    except (UsageError, VariantError, picture.PictureError, OSError) as error:
         print(f"redraft {command}: {error}", file=sys.stderr)
         return 2
 
@@ -123,6 +150,8 @@ def load_predictor(args: argparse.Namespace, decoding: Decoding | None = None) -
             from model.scripted import ScriptedPredictor
 
             return ScriptedPredictor.load(Path(name.removeprefix("scripted:")).expanduser())
+        if name == PROPAGATE:
+            return PropagateLastSubstitution()
         from model.local import LocalPredictor
 
         path = None if name == "embedded" else Path(name).expanduser()
@@ -154,11 +183,14 @@ def run_predict(args: argparse.Namespace) -> int:
 
 
 def run_eval(args: argparse.Namespace) -> int:
+    if args.picture:
+        picture.check(args.picture)
+    if args.predictions and args.compare is not None:
+        raise UsageError("--predictions are made already: --compare cannot run beside them")
     cases, bad = cases_to_score(args)
-    if args.predictions and args.baseline:
-        raise UsageError("--predictions are made already: --baseline cannot run beside them")
     runs = scored_file(args, cases) if args.predictions else scored_runs(args, cases)
-    summaries = {name: grouped(scores, args.by) for name, scores in runs.items()}
+    by = [label for label in args.by.split(",") if label]
+    summaries = {name: grouped(scores, by) for name, scores in runs.items()}
     errors = bad + sum(one.error is not None for scores in runs.values() for one in scores)
     print(score_tables(summaries))
     if errors:
@@ -179,6 +211,8 @@ def run_eval(args: argparse.Namespace) -> int:
             },
             args.json,
         )
+    if args.picture:
+        picture.draw(args.picture, summaries, runs)
     return 1 if errors else 0
 
 
@@ -187,7 +221,10 @@ def cases_to_score(args: argparse.Namespace) -> tuple[list[Case], int]:
     if bool(args.benchmark) == bool(args.cases):
         raise UsageError("give either a file of cases or --benchmark")
     read: Iterable[Case | BadCase]
-    read = benchmark_cases(args.benchmark, args.data) if args.benchmark else read_cases(args.cases)
+    if args.benchmark:
+        read = benchmark_cases(args.benchmark, args.data, whole=args.whole)
+    else:
+        read = read_cases(args.cases)
     cases: list[Case] = []
     bad = 0
     for case in read:
@@ -232,11 +269,11 @@ def scored_file(args: argparse.Namespace, cases: list[Case]) -> dict[str, list[S
 
 
 def scored_runs(args: argparse.Namespace, cases: list[Case]) -> dict[str, list[Score]]:
-    """Predict and score with the model, and with its causal decoding beside it if asked for."""
-    predictors = load_runs(args, args.baseline)
+    """Predict and score with the model, or with all its variants that are to be compared."""
+    predictors = load_compared(args, cases) if args.compare is not None else load_runs(args, None)
     checker = Checker() if args.execute else None
     runs: dict[str, list[Score]] = {name: [] for name in predictors}
-    outputs = [Output(target_of(args.out, name, args.baseline)) for name in predictors]
+    outputs = [Output(target_of(args.out, name, number)) for number, name in enumerate(predictors)]
     asked = interleaved(list(predictors.values()), progress(cases, "eval"), settings_of(args))
     for case, rows in asked:
         for name, output, row in zip(predictors, outputs, rows, strict=True):
@@ -247,17 +284,37 @@ def scored_runs(args: argparse.Namespace, cases: list[Case]) -> dict[str, list[S
     return runs
 
 
-def target_of(out: str | None, name: str, baseline: str | None) -> str | None:
-    """Where a run's predictions go: the baseline's beside the others', under its name."""
-    if not out or out == "-" or name != baseline:
-        return out if name != baseline else None
-    path = Path(out)
-    return str(path.with_name(f"{path.stem}.{name}{path.suffix}"))
+def target_of(out: str | None, name: str, number: int) -> str | None:
+    """Where a run's predictions go: the first to the file itself, the others to its neighbours."""
+    if not out or number == 0:
+        return out
+    if out == "-":
+        return None
+    path, plain = Path(out), re.sub(r"[^\w.]+", "-", name)
+    return str(path.with_name(f"{path.stem}.{plain}{path.suffix}"))
+
+
+def load_compared(args: argparse.Namespace, cases: list[Case]) -> dict[str, Predictor]:
+    """The variants named by `--compare`, all of one checkpoint that is loaded once."""
+    names = args.compare or ladder([case.request.mode for case in cases])
+    variants = {name: parse_variant(name) for name in names if name != PROPAGATE}
+    runs: dict[str, Predictor] = {}
+    base = load_predictor(args) if variants else None
+    for name in names:
+        if name == PROPAGATE:
+            runs[name] = PropagateLastSubstitution()
+        elif hasattr(base, "bundle"):
+            runs[name] = build(variants[name], cast("LocalPredictor", base))
+        else:
+            raise UsageError(f"--compare {name}: {args.model} has no weights to decode with")
+    return runs
 
 
 def load_runs(args: argparse.Namespace, baseline: Decoding | None) -> dict[str, Predictor]:
-    """The predictors to compare, by the name of their run; the one asked about is first."""
+    """The predictors to measure, by the name of their run; the one asked about is first."""
     name = "redraft" if args.decoding == "auto" else args.decoding
+    if args.model == PROPAGATE:
+        name = PROPAGATE
     runs = {name: load_predictor(args)}
     if baseline and baseline not in runs:
         runs[baseline] = load_predictor(args, decoding=baseline)
@@ -292,16 +349,3 @@ def run_bench(args: argparse.Namespace) -> int:
         }
         write_json(report, args.json)
     return 0
-
-
-def progress(items: Iterable[T], label: str, total: int | None = None) -> Iterator[T]:
-    """Pass the items on; say on standard error how many are done, every `PROGRESS_S` seconds."""
-    if total is None and isinstance(items, Sized):
-        total = len(items)
-    last = time.monotonic()
-    for count, item in enumerate(items):
-        if time.monotonic() - last >= PROGRESS_S:
-            last = time.monotonic()
-            of = "" if total is None else f" of {total}"
-            print(f"{label}: {count}{of}", file=sys.stderr, flush=True)
-        yield item

@@ -27,12 +27,13 @@ class Outcome:
 class ShowRates:
     """Shares over opportunities; None where nothing was there to count.
 
-    show: shown of all; accept: accepted of shown (precision); recall: accepted of wanted; quiet:
-    not shown where none was wanted; unwanted: shown but not accepted, of all; f05: F-score of
-    precision and recall with beta = 0.5.
+    show: shown of all; show_wanted: shown where an edit was wanted; accept: accepted of shown
+    (precision); recall: accepted of wanted; quiet: not shown where none was wanted; unwanted: shown
+    but not accepted, of all; f05: F-score of precision and recall with beta = 0.5.
     """
 
     show: float | None
+    show_wanted: float | None
     accept: float | None
     recall: float | None
     quiet: float | None
@@ -54,6 +55,7 @@ def show_rates(outcomes: Iterable[Outcome]) -> ShowRates:
         f05 = 1.25 * precision * recall / bottom if bottom else 0.0
     return ShowRates(
         show=share(shown, len(every)),
+        show_wanted=share(sum(outcome.wanted and outcome.shown for outcome in every), wanted),
         accept=precision,
         recall=recall,
         quiet=share(quiet, len(unwanted_places)),
@@ -117,6 +119,25 @@ def accepted_at_precision(
         if hits > best[0] and hits >= precision * seen:
             best = (hits, score)
     return best
+
+
+def show_curve(
+    scores: Sequence[float], labels: Sequence[bool], opportunities: int
+) -> list[tuple[float, float, float]]:
+    """(threshold, show rate, accept rate) of every threshold that shows something, the highest
+    first.
+
+    `scores` and `labels` are those of the suggestions that a threshold may show, `opportunities`
+    counts the cases where one was wanted or not.
+    """
+    curve = []
+    shown = accepted = 0
+    distinct = sorted(set(scores), reverse=True)
+    for score, group in zip(distinct, by_score(scores, labels), strict=True):
+        shown += len(group)
+        accepted += sum(group)
+        curve.append((score, shown / opportunities, accepted / shown))
+    return curve
 
 
 def by_score(scores: Sequence[float], labels: Sequence[bool]) -> list[list[bool]]:

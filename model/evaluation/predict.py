@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from diffing.policy import SECRET_FILE
 from diffing.secret_files import is_secret
@@ -68,13 +68,13 @@ def predict_all(
 def interleaved(
     predictors: Sequence[Predictor], cases: Iterable[Case], settings: Settings
 ) -> Iterator[tuple[Case, list[dict[str, Any]]]]:
-    """Ask all predictors each case, one after the other; who comes first alternates.
+    """Ask all predictors each case, one after the other; who comes first goes round.
 
     Yields the case and the rows in the order of `predictors`.
     """
     for number, case in enumerate(cases):
-        order = range(len(predictors)) if number % 2 == 0 else reversed(range(len(predictors)))
-        rows: list[dict[str, Any] | None] = [None] * len(predictors)
-        for index in order:
+        rows: dict[int, dict[str, Any]] = {}
+        for turn in range(len(predictors)):
+            index = (number + turn) % len(predictors)
             rows[index] = ask(predictors[index], case, settings)
-        yield case, cast(list[dict[str, Any]], rows)
+        yield case, [rows[index] for index in range(len(predictors))]

@@ -12,6 +12,16 @@ from typing import Any
 
 Column = tuple[str, str, str]
 
+WIDTH = 100
+
+COST_COLUMNS: list[Column] = [
+    ("forwards", "forwards", ".2f"),
+    ("steps", "denoising_steps", ".2f"),
+    ("tokens", "tokens", ".1f"),
+    ("tok/fwd", "tokens_per_forward", ".2f"),
+    ("p50 ms", "latency_ms.p50", ".0f"),
+    ("p90 ms", "latency_ms.p90", ".0f"),
+]
 FIM_COLUMNS: list[Column] = [
     ("n", "cases", "d"),
     ("errors", "errors", "d"),
@@ -22,9 +32,7 @@ FIM_COLUMNS: list[Column] = [
     ("shown", "gate.show", "%"),
     ("accepted", "gate.accept", "%"),
     ("AUROC", "gate.auroc", ".2f"),
-    ("tok/fwd", "tokens_per_forward", ".2f"),
-    ("p50 ms", "latency_ms.p50", ".0f"),
-    ("p90 ms", "latency_ms.p90", ".0f"),
+    *COST_COLUMNS,
 ]
 NEXT_EDIT_COLUMNS: list[Column] = [
     ("n", "cases", "d"),
@@ -32,17 +40,18 @@ NEXT_EDIT_COLUMNS: list[Column] = [
     ("EM", "content.em", "%"),
     ("EM-ws", "content.em_ws", "%"),
     ("dChrF", "content.delta_chrf", ".1f"),
-    ("pos", "content.position", "%"),
-    ("shown", "gate.show", "%"),
+    ("where 1", "where.top1", "%"),
+    ("where 3", "where.top3", "%"),
+    ("shown", "gate.show_wanted", "%"),
     ("accepted", "gate.accept", "%"),
     ("quiet", "gate.quiet", "%"),
+    ("undoes", "gate.reversal", "%"),
+    ("saved", "keystrokes.saved", "%"),
     ("cand EM", "candidate.em", "%"),
     ("cand ws", "candidate.em_ws", "%"),
     ("cand dChrF", "candidate.delta_chrf", ".1f"),
     ("AUROC", "gate.auroc", ".2f"),
-    ("tok/fwd", "tokens_per_forward", ".2f"),
-    ("p50 ms", "latency_ms.p50", ".0f"),
-    ("p90 ms", "latency_ms.p90", ".0f"),
+    *COST_COLUMNS,
 ]
 TITLES = {"fim": "Fill in the middle", "next_edit": "Next edit"}
 
@@ -58,6 +67,26 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(lines)
 
 
+def tables_within(
+    header: Sequence[str], rows: Sequence[Sequence[str]], width: int = WIDTH
+) -> list[str]:
+    """One table, or several under each other, each with the first column and as many of the others
+    as fit in `width`, at least one."""
+    sizes = [max(len(row[index]) for row in [header, *rows]) for index in range(len(header))]
+    parts: list[list[int]] = []
+    used = width
+    for index in range(1, len(header)):
+        used += 2 + sizes[index]
+        if used > width:
+            parts.append([0])
+            used = sizes[0] + 2 + sizes[index]
+        parts[-1].append(index)
+    return [
+        table([header[i] for i in part], [[row[i] for i in part] for row in rows])
+        for part in parts or [[0]]
+    ]
+
+
 def cell(summary: Mapping[str, Any], path: str, form: str) -> str:
     """One figure, `-` when there is none. `%` multiplies by 100 and shows one decimal."""
     value: Any = summary
@@ -71,7 +100,8 @@ def cell(summary: Mapping[str, Any], path: str, form: str) -> str:
 def score_tables(runs: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> str:
     """The summaries of several runs (name to `score.grouped`) beside each other, a table per mode.
 
-    Columns in which no run has a figure are left out. Shares are in percent.
+    Columns in which no run has a figure, and errors where there are none, are left out. Shares are
+    in percent. A table that is wider than `WIDTH` goes on in further ones.
     """
     parts = []
     for mode, columns in (("fim", FIM_COLUMNS), ("next_edit", NEXT_EDIT_COLUMNS)):
@@ -88,9 +118,13 @@ def score_tables(runs: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> str:
         ]
         cells = [[str(name), *(cell(s, c[1], c[2]) for c in columns)] for name, s in lines]  # type: ignore[arg-type]
         header = ["", *(column[0] for column in columns)]
-        used = [i for i in range(len(header)) if i == 0 or any(row[i] != "-" for row in cells)]
-        shown = table([header[i] for i in used], [[row[i] for i in used] for row in cells])
-        parts.append(f"{TITLES[mode]}\n{shown}")
+        used = [0]
+        for index, name in enumerate(header[1:], 1):
+            nothing = ("-", "0") if name == "errors" else ("-",)
+            if any(row[index] not in nothing for row in cells):
+                used.append(index)
+        shown = tables_within([header[i] for i in used], [[row[i] for i in used] for row in cells])
+        parts.append(f"{TITLES[mode]}\n" + "\n\n".join(shown))
     return "\n\n".join(parts)
 
 

@@ -26,7 +26,9 @@ from model.evaluation.gate_metrics import (
     share,
     show_rates,
 )
+from model.evaluation.keystrokes import READ, saving, typing_cost
 from model.evaluation.oracle import accepts, reversal
+from model.evaluation.where import named_lines, rank, right_lines
 
 Run = Callable[[str], Verdict]
 
@@ -34,7 +36,12 @@ Run = Callable[[str], Verdict]
 @dataclass(frozen=True)
 class Score:
     """The measures of one answer. `content` and `candidate` map measure to value (0 to 1, DeltaChrF
-    0 to 100); `accepted` is about the candidate, whether shown or not."""
+    0 to 100); `accepted` is about the candidate, whether shown or not.
+
+    Of next edits, `place` is the rank of the first right line among those named, from 1. `by_hand`
+    are the keystrokes that the change costs without the suggestion and `saved` those that the
+    suggestion saves where it is shown and accepted.
+    """
 
     id: str | int
     mode: str
@@ -51,6 +58,10 @@ class Score:
     tokens: int = 0
     content: Mapping[str, float] = field(default_factory=dict)
     candidate: Mapping[str, float] = field(default_factory=dict)
+    denoising_steps: int = 0
+    place: int | None = None
+    by_hand: int = 0
+    saved: int = 0
     verdict: Verdict | None = None
 
 
@@ -62,15 +73,23 @@ def score(case: Case, row: Mapping[str, Any] | None, run: Run | None = None) -> 
     if case.expected is None:
         raise ValueError(f"case {case.id}: no `expected`, nothing to score against")
     request = case.request
-    wanted = any(answer != request.text for answer in case.expected)
+    edits = tuple(answer for answer in case.expected if answer != request.text)
+    wanted = bool(edits)
     labels = labels_of(case)
+    by_hand = typing_cost(request.text, edits[0]) if edits and request.mode == "next_edit" else 0
     if row is None or "error" in row:
         error = "no prediction" if row is None else str(row["error"])
-        return Score(case.id, request.mode, labels, wanted, error=error)
+        return Score(case.id, request.mode, labels, wanted, error=error, by_hand=by_hand)
     text, candidate = row["text"], row.get("candidate", row["text"])
     history = [diff for diff in request.history if mentions(diff, request.path)]
     python = request.language == "python"
     content = measure(case, text, history)
+    accepted = accepts(request.text, candidate, case.expected, history, python=python)
+    place, saved = None, 0
+    if request.mode == "next_edit" and wanted:
+        place = rank(named_lines(row, request.text), right_lines(request.text, edits))
+        if row["shown"] and accepted:
+            by_hand, saved = saving(request.text, text, edits)
     check = case.row.get("check")
     verdict = None
     if run is not None and request.mode == "fim" and check:
@@ -82,7 +101,7 @@ def score(case: Case, row: Mapping[str, Any] | None, run: Run | None = None) -> 
         wanted,
         shown=bool(row["shown"]),
         proposed=candidate != request.text,
-        accepted=accepts(request.text, candidate, case.expected, history, python=python),
+        accepted=accepted,
         suppressed=row.get("suppressed"),
         confidence=row["confidence"],
         latency_ms=row["latency_ms"],
@@ -90,6 +109,10 @@ def score(case: Case, row: Mapping[str, Any] | None, run: Run | None = None) -> 
         tokens=row["tokens"],
         content=content,
         candidate=content if candidate == text else measure(case, candidate, history),
+        denoising_steps=row.get("denoising_steps", 0),
+        place=place,
+        by_hand=by_hand,
+        saved=saved,
         verdict=verdict,
     )
 
@@ -176,22 +199,30 @@ class Checker:
 def summarise(scores: Iterable[Score]) -> dict[str, Any]:
     """The figures of one group of scores, all of one mode. Shares are 0 to 1, times milliseconds.
 
-    Cases without an answer (errors) count as wrong and not shown, and are left out of the times.
+    Content is that of the cases where an edit is wanted. Cases without an answer (errors) count as
+    wrong and not shown, and are left out of the times.
     """
     every = list(scores)
     answered = [score for score in every if score.error is None]
     summary: dict[str, Any] = {"cases": len(every), "errors": len(every) - len(answered)}
     if not answered:
         return summary
+    wanted = [score for score in every if score.wanted]
     for part in ("content", "candidate"):
-        tables = [getattr(score, part) for score in answered]
+        tables = [getattr(score, part) for score in answered if score.wanted]
         summary[part] = {
-            name: sum(table[name] for table in tables) / len(every) for name in tables[0]
+            name: sum(table[name] for table in tables) / len(wanted)
+            for name in (tables[0] if tables else ())
         }
     rates = show_rates(
         Outcome(score.wanted, score.shown, score.shown and score.accepted) for score in every
     )
     summary["gate"] = vars(rates) | confidence_figures(answered)
+    if every[0].mode == "next_edit":
+        summary["where"] = where_figures(wanted)
+        summary["keystrokes"] = keystroke_figures(every)
+        shown = [score.content["reversal"] for score in answered if score.shown]
+        summary["gate"]["reversal"] = mean(shown)
     summary["suppressed"] = count_reasons(answered)
     checked = [score for score in every if score.verdict is not None]
     if checked:
@@ -200,11 +231,37 @@ def summarise(scores: Iterable[Score]) -> dict[str, Any]:
     latencies = [score.latency_ms for score in answered]
     summary["latency_ms"] = {f"p{q}": percentile(latencies, q) for q in (50, 90, 99)}
     summary["forwards"] = mean([score.forwards for score in answered])
+    summary["denoising_steps"] = mean([score.denoising_steps for score in answered])
     summary["tokens"] = mean([score.tokens for score in answered])
     summary["tokens_per_forward"] = share(
         sum(score.tokens for score in answered), sum(score.forwards for score in answered)
     )
     return summary
+
+
+def where_figures(wanted: Sequence[Score]) -> dict[str, float | None]:
+    """How often the line of a wanted edit is the first, or among the first three, that is named."""
+    return {
+        f"top{count}": share(
+            sum(score.place is not None and score.place <= count for score in wanted), len(wanted)
+        )
+        for count in (1, 3)
+    }
+
+
+def keystroke_figures(every: Sequence[Score]) -> dict[str, float | None]:
+    """Keystrokes for each case by hand, and the shares of them that the accepted suggestions save.
+
+    `net` takes off what it costs to look at the suggestions that are turned down.
+    """
+    by_hand = sum(score.by_hand for score in every)
+    saved = sum(score.saved for score in every)
+    looks = READ * sum(score.shown and not score.accepted for score in every)
+    return {
+        "by_hand": mean([score.by_hand for score in every]),
+        "saved": share(saved, by_hand),
+        "net": share(saved - looks, by_hand),
+    }
 
 
 def confidence_figures(answered: Sequence[Score]) -> dict[str, float | None]:
@@ -229,16 +286,31 @@ def count_reasons(answered: Iterable[Score]) -> dict[str, int]:
     return dict(sorted(reasons.items(), key=lambda item: -item[1]))
 
 
-def grouped(scores: Sequence[Score], by: str | None) -> dict[str, dict[str, Any]]:
-    """Summaries per mode and group: `fim`, `next_edit`, and with `by` `fim/<label>` and so on."""
+def grouped(scores: Sequence[Score], by: Sequence[str] = ()) -> dict[str, dict[str, Any]]:
+    """Summaries per mode and group: `fim`, `next_edit`, and for each label of `by` `fim/<value>`
+    and so on."""
     found: dict[str, dict[str, Any]] = {}
     for mode in ("fim", "next_edit"):
         of_mode = [score for score in scores if score.mode == mode]
         if not of_mode:
             continue
         found[mode] = summarise(of_mode)
-        if by:
-            for label in sorted({score.labels.get(by, "none") for score in of_mode}):
-                members = [score for score in of_mode if score.labels.get(by, "none") == label]
-                found[f"{mode}/{label}"] = summarise(members)
+        for label in by:
+            parts: dict[str, list[Score]] = {}
+            for score in of_mode:
+                parts.setdefault(label_value(score, label), []).append(score)
+            for value in sorted(parts):
+                found[f"{mode}/{value}"] = summarise(parts[value])
     return found
+
+
+def label_value(score: Score, label: str) -> str:
+    """`jump` for the label `kind`; yes-or-no labels say which they are: `linked`, `not linked`.
+
+    `a+b` joins the values of two labels.
+    """
+    values = []
+    for name in label.split("+"):
+        value = score.labels.get(name, f"no {name}")
+        values.append({"true": name, "false": f"not {name}"}.get(value, value))
+    return ", ".join(values)

@@ -8,7 +8,8 @@ import pytest
 
 from diffing.hunks import apply_unified
 from model.evaluation import benchmarks
-from model.evaluation.benchmarks import benchmark_cases, end_of_last_change
+from model.evaluation.benchmarks import benchmark_cases, drawn, end_of_last_change, infilling_row
+from model.evaluation.cases import parse_row
 from model.evaluation.execute import infilling_program, run_program
 
 INFILLING = {
@@ -104,3 +105,35 @@ def test_public_benchmarks_convert(name: str, count: int) -> None:
             )
             assert case.expected[0].startswith(before)
             assert case.expected[0].endswith(after)
+
+
+def test_a_long_benchmark_has_a_fixed_sample(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(benchmarks.SAMPLES, "multi-line", 20)
+    rows = [INFILLING | {"task_id": f"T/{number}"} for number in range(200)]
+    put(tmp_path / "one", "multi-line", rows)
+    put(tmp_path / "two", "multi-line", rows[::-1])
+    one, two = (
+        [case.id for case in benchmark_cases("multi-line", tmp_path / name)]
+        for name in ("one", "two")
+    )
+    assert one == two, "the order of the file does not matter"
+    assert len(set(one)) == 20
+    assert one[:3] == ["T/137", "T/4", "T/147"], "on every machine"
+    assert len(benchmark_cases("multi-line", tmp_path / "one", whole=True)) == 200
+    fewer = benchmarks.drawn(benchmark_cases("multi-line", tmp_path / "one", whole=True)[50:], 20)
+    kept = [name for name in one if int(name.removeprefix("T/")) >= 50]
+    assert [case.id for case in fewer][: len(kept)] == kept, "each case is drawn by itself"
+
+
+def test_short_benchmarks_are_used_whole() -> None:
+    assert benchmarks.SAMPLES == {"multi-line": 500}
+
+
+def test_every_case_is_as_likely_to_be_drawn() -> None:
+    cases = [parse_row(infilling_row(INFILLING | {"task_id": f"T/{n}"})) for n in range(4000)]
+    numbers = [int(str(case.id).removeprefix("T/")) for case in drawn(cases, 1000)]
+    for quarter in range(4):
+        found = sum(quarter * 1000 <= number < (quarter + 1) * 1000 for number in numbers)
+        assert 200 < found < 300, "250 are expected, give or take 12"

@@ -147,6 +147,8 @@ def test_a_shown_prediction_as_the_contract_has_it() -> None:
         forwards=4,
         tokens=23,
         model="m",
+        features={"denoising_steps": 2.0, "gain": 1.5},
+        where=((9, 0.8300004), (2, 0.1)),
     )
     assert prediction_row(case, prediction) == {
         "id": "c",
@@ -174,6 +176,8 @@ def test_a_shown_prediction_as_the_contract_has_it() -> None:
         "latency_ms": 212.412,
         "forwards": 4,
         "tokens": 23,
+        "denoising_steps": 2,
+        "where": [[9, 0.83], [2, 0.1]],
         "model": "m",
     }
 

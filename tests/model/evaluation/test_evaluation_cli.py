@@ -69,7 +69,7 @@ def test_predict_writes_one_line_per_case(
     assert [row["suppressed"] for row in rows] == [None, "no-prediction", None]
     assert list(rows[0]) == [
         *("id", "shown", "suppressed", "confidence", "edits", "text", "candidate"),
-        *("latency_ms", "forwards", "tokens", "model"),
+        *("latency_ms", "forwards", "tokens", "denoising_steps", "where", "model"),
     ]
 
 
@@ -123,7 +123,7 @@ def test_eval_prints_tables_and_writes_json(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     report, out = folder / "report.json", folder / "pred.jsonl"
-    arguments = [str(folder / "cases.jsonl"), "--baseline", "causal", "--execute"]
+    arguments = [str(folder / "cases.jsonl"), "--execute"]
     arguments += ["--json", str(report), "--out", str(out), "--by", "language"]
     assert call("eval", folder, *arguments) == 0
     text = capsys.readouterr().out
@@ -131,14 +131,13 @@ def test_eval_prints_tables_and_writes_json(
     assert "pass@1" in text
     assert "Next edit" in text
     data = json.loads(report.read_text())
-    assert list(data["runs"]) == ["redraft", "causal"]
-    assert data["runs"]["causal"]["fim"]["pass_at_1"] == 1.0
+    assert list(data["runs"]) == ["redraft"]
+    assert data["runs"]["redraft"]["fim"]["pass_at_1"] == 1.0
     edits = data["runs"]["redraft"]["next_edit"]
     assert (edits["content"]["em"], edits["gate"]["quiet"], edits["gate"]["accept"]) == (1, 1, 1)
     assert data["runs"]["redraft"]["fim/python"]["cases"] == 1
     assert [one["id"] for one in data["scores"]["redraft"]] == ["rename", "quiet", "fill"]
     assert len(out.read_text().splitlines()) == 3
-    assert len((folder / "pred.causal.jsonl").read_text().splitlines()) == 3
 
 
 def test_eval_of_predictions_equals_eval_of_the_model(

@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
+from diffing.hunks import unified_diff
 from model.evaluation.cases import Case, parse_row
-from model.evaluation.report import cell, score_tables, table
+from model.evaluation.report import cell, score_tables, table, tables_within
 from model.evaluation.score import Score, grouped, mentions, middle, score, summarise
 
 
@@ -151,7 +152,7 @@ def test_groups_by_language_and_meta() -> None:
         fim_case(),
     ]
     scores = [score(case, row_of(case, case.request.text)) for case in cases]
-    assert list(grouped(scores, "language")) == [
+    assert list(grouped(scores, ["language"])) == [
         "fim",
         "fim/python",
         "next_edit",
@@ -164,8 +165,75 @@ def test_groups_by_language_and_meta() -> None:
         "kind": "jump",
         "linked": "true",
     }
-    assert grouped(scores, "kind")["next_edit/jump"]["cases"] == 1
-    assert grouped(scores, "kind")["next_edit/none"]["cases"] == 1
+    assert grouped(scores, ["kind"])["next_edit/jump"]["cases"] == 1
+    assert grouped(scores, ["kind"])["next_edit/no kind"]["cases"] == 1
+
+
+def test_labels_that_say_yes_or_no_and_two_at_once() -> None:
+    cases = [
+        case_of(id=str(number), meta={"kind": kind, "linked": linked})
+        for number, (kind, linked) in enumerate([("jump", True), ("jump", False), ("done", None)])
+    ]
+    scores = [score(case, row_of(case, case.request.text)) for case in cases]
+    assert list(grouped(scores, ["linked", "kind+linked"])) == [
+        "next_edit",
+        "next_edit/linked",
+        "next_edit/no linked",
+        "next_edit/not linked",
+        "next_edit/done, no linked",
+        "next_edit/jump, linked",
+        "next_edit/jump, not linked",
+    ]
+
+
+def test_rates_worked_out_by_hand() -> None:
+    """Four wanted edits and four cases where silence is right."""
+    right, wrong = "a = 1\nb = 2\n", "a = 7\nb = 1\n"
+    wanted, quiet = case_of(), case_of(expected=["a = 1\nb = 1\n"])
+    scores = [
+        score(wanted, row_of(wanted, right, where=[[1, 0.6], [0, 0.2]])),
+        score(wanted, row_of(wanted, wrong, where=[[0, 0.6], [5, 0.2], [1, 0.1]])),
+        score(wanted, row_of(wanted, right, shown=False, suppressed="low-confidence")),
+        score(wanted, row_of(wanted, "a = 1\nb = 1\n", shown=False, suppressed="no-prediction")),
+        score(quiet, row_of(quiet, wrong)),
+        *[score(quiet, row_of(quiet, "a = 1\nb = 1\n", shown=False)) for _ in range(3)],
+    ]
+    assert [one.place for one in scores] == [1, 3, 1, None, None, None, None, None]
+    summary = summarise(scores)
+    assert summary["where"] == {"top1": 2 / 4, "top3": 3 / 4}
+    gate = summary["gate"]
+    assert gate["show"] == 3 / 8
+    assert gate["show_wanted"] == 2 / 4
+    assert gate["quiet"] == 3 / 4
+    assert gate["accept"] == 1 / 3
+    assert gate["recall"] == 1 / 4
+    # Each wanted edit is a jump, a deletion and an insertion: 4 + 1 + 1. One is done for a key.
+    assert summary["keystrokes"] == {
+        "by_hand": 4 * 6 / 8,
+        "saved": 5 / 24,
+        "net": (5 - 2 * 3) / 24,
+    }
+    assert summary["content"]["em"] == 1 / 4, "silence where it is right is no exact match"
+    assert summary["candidate"]["em"] == 2 / 4
+
+
+def test_only_what_is_shown_can_take_back() -> None:
+    before, now = "total = first\n", "total = second\n"
+    history = [unified_diff(before, now, "src/x.py")]
+    case = case_of(text=now, expected=["total = third\n"], history=history)
+    silent = score(case, row_of(case, before, shown=False, suppressed="low-confidence"))
+    forward = score(case, row_of(case, "total = second\nAAAA\n"))
+    back = score(case, row_of(case, before))
+    assert summarise([silent])["gate"]["reversal"] is None
+    assert summarise([silent, forward])["gate"]["reversal"] == 0
+    assert summarise([silent, forward, back])["gate"]["reversal"] == 1 / 2
+
+
+def test_an_error_leaves_all_its_keys_to_type() -> None:
+    case = case_of()
+    summary = summarise([score(case, None), score(case, row_of(case, "a = 1\nb = 2\n"))])
+    assert summary["keystrokes"]["saved"] == 5 / 12
+    assert summary["where"] == {"top1": 1 / 2, "top3": 1 / 2}
 
 
 def test_history_of_other_files_is_not_this_files() -> None:
@@ -178,13 +246,15 @@ def test_history_of_other_files_is_not_this_files() -> None:
 def test_tables_put_runs_beside_each_other() -> None:
     case = case_of()
     good, bad = (score(case, row_of(case, f"a = 1\nb = {value}\n")) for value in (2, 3))
-    text = score_tables({"redraft": grouped([good], None), "causal": grouped([bad], None)})
+    text = score_tables({"redraft": grouped([good]), "causal": grouped([bad])})
     lines = text.splitlines()
     assert lines[0] == "Next edit"
     header = lines[1].split()
     assert "quiet" not in header, "a column without a figure is left out"
-    assert lines[3].split()[:4] == ["redraft", "1", "0", "100.0"]
-    assert lines[4].split()[:4] == ["causal", "1", "0", "0.0"]
+    assert "errors" not in header
+    assert lines[3].split()[:3] == ["redraft", "1", "100.0"]
+    assert lines[4].split()[:3] == ["causal", "1", "0.0"]
+    assert max(map(len, lines)) <= 100
 
 
 def test_table_layout() -> None:
@@ -194,6 +264,16 @@ def test_table_layout() -> None:
         "long name    1",
         "x          234",
     ]
+
+
+def test_wide_tables_go_on_below() -> None:
+    header, rows = ["", "aaaa", "bbbb", "cccc"], [["run", "1", "2", "3"]]
+    assert tables_within(header, rows, 100) == [table(header, rows)]
+    assert tables_within(header, rows, 15) == [
+        table(header[:3], [row[:3] for row in rows]),
+        table(["", "cccc"], [["run", "3"]]),
+    ]
+    assert len(tables_within(header, rows, 1)) == 3, "one figure is always there"
 
 
 def test_cell() -> None:

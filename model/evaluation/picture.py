@@ -1,0 +1,101 @@
+"""Draws what several runs cost and give.
+
+Responsible for one picture of two parts: quality against forward passes for each token, a point a
+run, and accept rate against show rate over all thresholds, a line a run. It knows nothing of how
+figures come about. Needs matplotlib, which comes with the `training` extra.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from model.evaluation.gate_metrics import show_curve
+from model.evaluation.score import Score
+
+FORMATS = (".svg", ".png", ".pdf")
+MAY_BE_SHOWN = (None, "low-confidence")
+TITLES = {"fim": "fill in the middle", "next_edit": "next edit"}
+
+
+class PictureError(Exception):
+    """There can be no picture; the message is for the user."""
+
+
+def check(path: Path) -> None:
+    """Raises `PictureError` where the picture could not be drawn, before the work that it shows."""
+    if path.suffix.lower() not in FORMATS:
+        raise PictureError(f"--picture {path}: the name must end in {', '.join(FORMATS)}")
+    if find_spec("matplotlib") is None:
+        raise PictureError("--picture needs matplotlib: pip install 'redraft[training]'")
+
+
+def quality(summary: Mapping[str, Any]) -> tuple[str, float | None]:
+    """The figure that stands for a group's quality, and its name."""
+    if "pass_at_1" in summary:
+        return "pass@1", summary["pass_at_1"]
+    return "exact match", summary.get("candidate", {}).get("em")
+
+
+def points(
+    runs: Mapping[str, Mapping[str, Mapping[str, Any]]], mode: str
+) -> dict[str, tuple[float, float]]:
+    """(forward passes for each token, quality in percent) of every run that has both."""
+    found = {}
+    for name, groups in runs.items():
+        summary = groups.get(mode, {})
+        rate, value = summary.get("tokens_per_forward"), quality(summary)[1]
+        if rate and value is not None:
+            found[name] = (1 / rate, 100 * value)
+    return found
+
+
+def curve(scores: Sequence[Score], mode: str) -> list[tuple[float, float]]:
+    """(show rate, accept rate) in percent for every threshold on the confidence."""
+    of_mode = [score for score in scores if score.mode == mode]
+    candidates = [
+        score
+        for score in of_mode
+        if score.error is None and score.proposed and score.suppressed in MAY_BE_SHOWN
+    ]
+    confidences = [score.confidence for score in candidates]
+    accepted = [score.accepted for score in candidates]
+    return [
+        (100 * show, 100 * accept)
+        for _, show, accept in show_curve(confidences, accepted, len(of_mode))
+    ]
+
+
+def draw(
+    path: Path,
+    runs: Mapping[str, Mapping[str, Mapping[str, Any]]],
+    scores: Mapping[str, Sequence[Score]],
+) -> None:
+    """Draw summaries (run to `score.grouped`) and the scores that they sum up; a row a mode."""
+    from matplotlib.figure import Figure
+
+    modes = [mode for mode in TITLES if any(mode in groups for groups in runs.values())]
+    figure = Figure(figsize=(12, 5 * len(modes)), layout="constrained")
+    for row, mode in enumerate(modes):
+        cost, gate = (figure.add_subplot(len(modes), 2, 2 * row + side) for side in (1, 2))
+        found = points(runs, mode)
+        for number, (name, (x, y)) in enumerate(found.items()):
+            cost.scatter(x, y, color=f"C{number % 10}")
+            cost.annotate(name, (x, y), (4, 4), textcoords="offset points", fontsize=8)
+        named = {quality(groups[mode])[0] for groups in runs.values() if mode in groups}
+        cost.set(title=f"{TITLES[mode]}: quality and cost", ylabel=f"{' or '.join(named)}, %")
+        cost.set(xlabel="forward passes for each token")
+        for number, name in enumerate(runs):
+            if line := curve(scores[name], mode):
+                style = ("-", "--", ":")[number // 10 % 3]
+                color = f"C{number % 10}"
+                gate.plot(*zip(*line, strict=True), style, color=color, label=name)
+        gate.set(title=f"{TITLES[mode]}: every threshold", xlabel="shown, % of all cases")
+        gate.set(ylabel="accepted, % of shown", ylim=(0, 102))
+        if gate.lines:
+            gate.legend(fontsize=8)
+        for axes in (cost, gate):
+            axes.grid(alpha=0.3)
+    figure.savefig(path)

@@ -1,0 +1,1 @@
+"""Being here lets tests in the folders below import `tiny`."""
