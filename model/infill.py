@@ -19,6 +19,23 @@ from model.word import likely_rest
 
 MAX_BLANK_LINES = "\n\n\n\n"
 
+Scores = dict[str, tuple[float, int]]
+
+
+def offered(scores: Scores, prefix: str, suffix: str) -> Scores:
+    """The texts that may be offered: white space alone is no suggestion, and what is put before an indented line ends
+    with a line end of its own."""
+    before_a_line = prefix[-1:] in ("", "\n") and suffix[:1] in (" ", "\t")
+    before_a_line &= bool(suffix.partition("\n")[0].strip())
+    found: Scores = {}
+    for text, score in scores.items():
+        if text and not text.strip():
+            continue
+        whole = text + "\n" if before_a_line and text and not text.endswith("\n") else text
+        if whole not in found or score > found[whole]:
+            found[whole] = score
+    return found
+
 
 class Infiller:
     """Completions by one loaded model whose `config.infill` is set."""
@@ -60,7 +77,7 @@ class Infiller:
         made.forwards += bool(word)
         if not made.tokens or not made.bytes.startswith(required):
             return [], made
-        scores = self._cuts(made, required)
+        scores = offered(self._cuts(made, required), prefix, suffix)
         if "" not in scores:
             tokens = (*self.bundle.tokenizer.encode(required.decode("utf-8", "replace")),)
             nothing = Branch(len(context), (*tokens, self.bundle.decoder.end_id or 0))
@@ -69,9 +86,9 @@ class Infiller:
             made.forwards += 1
         return self._ranked(scores, made), made
 
-    def _cuts(self, made: Generation, required: bytes) -> dict[str, tuple[float, int]]:
+    def _cuts(self, made: Generation, required: bytes) -> Scores:
         """For each text that the continuation might have stopped with: its log-probability, and how many tokens."""
-        found: dict[str, tuple[float, int]] = {}
+        found: Scores = {}
         size, total = 0, 0.0
         lengths = [len(self.bundle.tokenizer.token_bytes(token)) for token in made.tokens]
         for count, end in enumerate(made.ends):
@@ -83,7 +100,7 @@ class Infiller:
                 total += made.log_probs[count]
         return found
 
-    def _ranked(self, scores: dict[str, tuple[float, int]], made: Generation) -> list[Completion]:
+    def _ranked(self, scores: Scores, made: Generation) -> list[Completion]:
         best = max(score for score, _ in scores.values())
         whole = sum(math.exp(score - best) for score, _ in scores.values())
         nothing = scores[""][0]

@@ -14,7 +14,7 @@ from tiny import random_bundle
 
 from model.context import ContextBuilder
 from model.denoise import Generation
-from model.infill import Infiller
+from model.infill import Infiller, offered
 from model.prompt import PromptWriter
 from model.protocol import Request, Stop
 
@@ -77,3 +77,17 @@ def test_a_cut_inside_a_character_or_inside_what_is_required_is_no_candidate() -
     assert cuts["t é"][1] == len(tokens)
     assert cuts["t é"][0] == -1.0 * len(tokens) - 2.0
     assert "" not in cuts or tokens[0] == bundle.tokenizer.encode("re")[0]
+
+
+def test_what_goes_before_an_indented_line_is_a_whole_line() -> None:
+    scores = {"": (-9.0, 0), "   ": (-1.0, 1), "    x = 1": (-3.0, 3), "    x = 1\n": (-5.0, 4)}
+    found = offered(scores, "def f():\n", "    return x\n")
+    assert found == {"": (-9.0, 0), "    x = 1\n": (-3.0, 3)}
+
+
+def test_elsewhere_texts_are_left_as_they_are() -> None:
+    scores = {"": (-9.0, 0), "\n  ": (-1.0, 1), "x = 1": (-3.0, 3)}
+    kept = {"": (-9.0, 0), "x = 1": (-3.0, 3)}
+    assert offered(scores, "def f():\n    ", "\n    return x\n") == kept
+    assert offered(scores, "", "return x\n") == kept
+    assert offered(scores, "a\n", "   \n") == kept
