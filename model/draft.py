@@ -7,7 +7,7 @@ Knows nothing of tokens or tensors.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from diffing.edits import Edit
@@ -35,6 +35,8 @@ from model.protocol import Request
 _MAX_REWRITES = 48
 # Drafts with lower log-odds are not worth a judge's time.
 LEAST = -6.5
+# Rules that finish what is half written, which may be open.
+_GROWING = frozenset({"half-done", "finish-line", "finish-word"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +100,24 @@ def _without_trimming(view: View, proposal: Proposal) -> Proposal:
         a if a.rstrip() == b.rstrip() else b for a, b in zip(old, proposal.new, strict=True)
     )
     return replace(proposal, new=kept)
+
+
+def _balance(lines: Iterable[str]) -> list[int]:
+    """Brackets that stay open, by sort, quotes not looked at."""
+    text = "".join(lines)
+    return [text.count(left) - text.count(right) for left, right in ("()", "[]", "{}")]
+
+
+def _open(lines: Iterable[str]) -> int:
+    return sum(abs(count) for count in _balance(lines))
+
+
+def _breaks(view: View, proposal: Proposal) -> bool:
+    """True when the repeated edit would leave more brackets open, which none of the user's own edits did."""
+    old = view.lines[proposal.first : proposal.last]
+    if proposal.rule in _GROWING or _open(proposal.new) <= _open(old):
+        return False
+    return all(_balance(change.old) == _balance(change.new) for change in view.changes)
 
 
 def _undoes(view: View, proposal: Proposal) -> bool:
@@ -197,7 +217,7 @@ def drafts(request: Request, limit: int = 24, *, least: float = LEAST) -> list[D
         if score < least or len(found) == limit:
             break
         edit = _edit(view, starts, _without_trimming(view, proposal))
-        if edit is None or _undoes(view, proposal):
+        if edit is None or _breaks(view, proposal) or _undoes(view, proposal):
             continue
         draft = Draft(
             edit=edit,

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from model.draft_history import Change, line_pairs, token_ops
+from model.draft_literals import tie
 from model.draft_migrations import migrations
 from model.draft_shapes import KEYWORDS, NAME, TOKEN, Template, analogy, templates
 from model.names import Renaming, rename_in_line, renaming
@@ -181,6 +182,16 @@ def _templated(template: Template, recency: int) -> Rewrite:
     return Rewrite("template", link, recency, needle, template.apply)
 
 
+def _tied(rewrite: Rewrite, test: Callable[[str, str], bool]) -> Rewrite:
+    """The rewrite only where the changed literals mean the same as on the user's line."""
+
+    def apply(line: str) -> str | None:
+        after = rewrite.apply(line)
+        return after if after is None or after == line or test(line, after) else None
+
+    return replace(rewrite, apply=apply)
+
+
 def rewrites_of(change: Change) -> list[Rewrite]:
     """All rewrites that repeat one change, the most specific first."""
     recency = change.recency
@@ -190,6 +201,7 @@ def rewrites_of(change: Change) -> list[Rewrite]:
         found.append(Rewrite(rule, link, recency, needle, migrate))
     for old, new in pairs:
         names = name_changes(old, new)
+        done = len(found)
         if len(names) > 1:
             parts = [_literal("joint", a, b, recency) for a, b in names]
             found.append(_sequence(parts, "joint", names[0]))
@@ -206,6 +218,9 @@ def rewrites_of(change: Change) -> list[Rewrite]:
             if carried:
                 rule = "analogy-lossy" if lossy else "analogy"
                 found.append(Rewrite(rule, (old.strip(), new.strip()), recency, *carried))
+        test = tie(old, new)
+        if test:
+            found[done:] = [_tied(rewrite, test) for rewrite in found[done:]]
     unique: dict[tuple[str, Link], Rewrite] = {}
     for rewrite in found:
         unique.setdefault((rewrite.rule, rewrite.link), rewrite)

@@ -276,11 +276,14 @@ def analogy(old: str, new: str, *, lossy: bool = False) -> tuple[str, LineRewrit
         if not names:
             return None
         out: list[str] = []
-        last = 0
+        last = new_last = 0
         for i1, i2, j1, j2 in [*ops, (len(a), len(a), len(b), len(b))]:
-            out.extend(space + token for space, token in theirs[last:i1])
+            for (space, token), (was, _), (now, _) in zip(
+                theirs[last:i1], a[last:i1], b[new_last:j1], strict=True
+            ):
+                out.append((space if was == now else now) + token)
             out.extend(space + carry(token, names) for space, token in b[j1:j2])
-            last = i2
+            last, new_last = i2, j2
         result = "".join(out).lstrip()
         gone = [tokens[i] for i in changed if tokens[i] != old_tokens[i]]
         if not lossy and any(kind(token) in _OPEN_KINDS and token not in result for token in gone):

@@ -315,3 +315,34 @@ def test_an_attribute_renamed_does_not_rename_the_parameter(signature: str, prop
     now = before.replace("self.amount", "self.balance")
     rules = {draft.rule for draft in made(before, now, cursor=now.index("balance =") + 7)}
     assert ("half-done" in rules) is proposed
+
+
+@pytest.mark.parametrize(
+    ("line", "kept"),
+    [
+        ("TIMEOUT = 30", "RETRIES = 30"),
+        ("f(a, timeout=30)", "f(a, width=30)"),
+        ('mode = "r"', 'kind = "r"'),
+    ],
+)
+def test_equal_constants_that_mean_something_else_stay(line: str, kept: str) -> None:
+    old = f"{line}\n{kept}\nself.read_{line}\n"
+    now = old.replace("30", "60", 1).replace('"r"', '"w"', 1)
+    found = texts(old, now)
+    assert all(kept in text for text in found)
+
+
+def test_a_changed_constant_of_the_same_name_is_repeated() -> None:
+    old = "a = fetch(one, timeout=30)\nc = pad(two, width=30)\nb = send(two, timeout=30)\n"
+    now = old.replace("timeout=30", "timeout=60", 1)
+    assert now.replace("timeout=30", "timeout=60") in texts(old, now)
+
+
+def test_what_is_carried_keeps_the_spaces_of_the_edit() -> None:
+    old = (
+        'class A {\n    int add(int a) {}\n    int sub(int b) {}\n}\na = data["a"]\nb = data["b"]\n'
+    )
+    now = old.replace("int add", "static int add")
+    assert now.replace("int sub", "static int sub") in texts(old, now, path="A.java")
+    now = old.replace('a = data["a"]', 'a = str(data["a"])')
+    assert now.replace('b = data["b"]', 'b = str(data["b"])') in texts(old, now)
