@@ -34,6 +34,7 @@ VENDORED = frozenset(
         "extern",
         "_click",
         "locale",
+        "locales",
         "node_modules",
         "third_party",
         "thirdparty",

@@ -15,9 +15,12 @@ from dataclasses import dataclass
 from model.training.data.syntax import Span, node_spans
 
 CHARS_PER_GAP = 110
+ATTEMPTS = 8
 USUAL_CHARS = 400
 MAX_CHARS = 1200
 LONG_SHARE = 0.1
+TINY_CHARS = 3
+TINY_SHARE = 0.3
 SINGLE_LINE = 0.6
 # Kinds and their weights among the gaps of one line, and of several.
 ONE_LINE = {
@@ -102,9 +105,8 @@ class Cutter:
         start, end = span
         return start < end <= start + MAX_CHARS and not self.text[start:end].isspace()
 
-    def draw(self) -> Gap | None:
-        """One gap; None when what was drawn is of no use."""
-        several = self.rng.random() >= SINGLE_LINE
+    def draw(self, several: bool) -> Gap | None:
+        """One gap, within a line or over several; None when what was drawn is of no use."""
         table = SEVERAL_LINES if several else ONE_LINE
         kinds = [
             kind
@@ -118,6 +120,8 @@ class Cutter:
         if not self.usable(span) or (start, end) == (0, len(self.text)):
             return None
         if end - start > USUAL_CHARS and self.rng.random() > LONG_SHARE:
+            return None
+        if end - start <= TINY_CHARS and self.rng.random() > TINY_SHARE:
             return None
         middle = self.text[start:end]
         lines = middle.count("\n") + (not middle.endswith("\n"))
@@ -169,16 +173,16 @@ class Cutter:
 
 
 def gaps(text: str, language: str, rng: random.Random) -> Iterator[Gap]:
-    """Different gaps of a text, one for every `CHARS_PER_GAP` characters, in the order of drawing."""
+    """Different gaps of a text, about one for every `CHARS_PER_GAP` characters, in the order of drawing."""
     cutter = Cutter(text, language, rng)
     if not cutter.lines:
         return
     seen: set[Span] = set()
-    wanted = max(1, len(text) // CHARS_PER_GAP)
-    for _ in range(3 * wanted):
-        gap = cutter.draw()
-        if gap and (gap.start, gap.end) not in seen:
-            seen.add((gap.start, gap.end))
-            yield gap
-            if len(seen) == wanted:
-                return
+    for _ in range(max(1, len(text) // CHARS_PER_GAP)):
+        several = rng.random() >= SINGLE_LINE
+        for _ in range(ATTEMPTS):
+            gap = cutter.draw(several)
+            if gap and (gap.start, gap.end) not in seen:
+                seen.add((gap.start, gap.end))
+                yield gap
+                break

@@ -26,7 +26,7 @@ from model.training.data.jsonl import digest, encode, stable_hash
 from model.training.data.sources import source_texts
 from model.training.data.syntax import language_of
 
-VERSION = 4
+VERSION = 5
 MAX_TEXT_CHARS = 2_500_000
 MAX_CHANGED_FILES = 150
 

@@ -84,7 +84,7 @@ def test_every_language_has_its_kinds() -> None:
 @pytest.mark.parametrize(("text", "language"), [(PYTHON, "python"), (TYPESCRIPT, "typescript")])
 def test_gaps_reproduce_the_text(text: str, language: str) -> None:
     found = list(gaps(text * 20, language, random.Random(1)))
-    assert len(found) == len(set(found)) >= 20 * len(text) // 110
+    assert len(found) == len(set(found)) >= 0.9 * 20 * len(text) / 110
     for gap in found:
         middle = (text * 20)[gap.start : gap.end]
         assert 0 < len(middle) <= MAX_CHARS
@@ -99,7 +99,7 @@ def test_proportions() -> None:
     text = PYTHON * 400
     found = list(gaps(text, "python", random.Random(2)))
     one = sum(gap.lines == 1 for gap in found) / len(found)
-    assert 0.55 < one < 0.68
+    assert 0.57 < one < 0.64
     kinds = Counter(gap.kind for gap in found)
     assert kinds.keys() >= {"argument_list", "block", "string", "line", "rest-of-line", "random"}
     by_node = 1 - sum(
