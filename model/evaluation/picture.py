@@ -10,13 +10,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from model.evaluation.gate_metrics import show_curve
 from model.evaluation.score import Score
 
+K = TypeVar("K")
+
 FORMATS = (".svg", ".png", ".pdf")
 MAY_BE_SHOWN = (None, "low-confidence")
+# Labels of neighbouring points go to different heights, in points of the page.
+HEIGHTS = (14, 44, -14, 74, -44)
+# Percent around the best and the worst quality, so that differences do not look larger than they are.
+MARGIN = 5.0
 TITLES = {"fim": "fill in the middle", "next_edit": "next edit"}
 
 
@@ -68,6 +74,14 @@ def curve(scores: Sequence[Score], mode: str) -> list[tuple[float, float]]:
     ]
 
 
+def together(places: Mapping[str, K]) -> dict[K, list[str]]:
+    """The names of what is at the same place, in order."""
+    found: dict[K, list[str]] = {}
+    for name, place in places.items():
+        found.setdefault(place, []).append(name)
+    return found
+
+
 def draw(
     path: Path,
     runs: Mapping[str, Mapping[str, Mapping[str, Any]]],
@@ -80,18 +94,32 @@ def draw(
     figure = Figure(figsize=(12, 5 * len(modes)), layout="constrained")
     for row, mode in enumerate(modes):
         cost, gate = (figure.add_subplot(len(modes), 2, 2 * row + side) for side in (1, 2))
-        found = points(runs, mode)
-        for number, (name, (x, y)) in enumerate(found.items()):
+        found = together(points(runs, mode))
+        for number, (x, y) in enumerate(sorted(found)):
             cost.scatter(x, y, color=f"C{number % 10}")
-            cost.annotate(name, (x, y), (4, 4), textcoords="offset points", fontsize=8)
+            away = (0, HEIGHTS[number % len(HEIGHTS)])
+            cost.annotate(
+                "\n".join(found[x, y]),
+                (x, y),
+                away,
+                textcoords="offset points",
+                fontsize=8,
+                ha="center",
+                va="bottom" if away[1] > 0 else "top",
+                arrowprops={"arrowstyle": "-", "color": "0.7"},
+            )
+        if found:
+            lowest, highest = min(y for _, y in found), max(y for _, y in found)
+            cost.set_ylim(max(0, lowest - MARGIN), min(100, highest + MARGIN))
+            cost.margins(x=0.15)
         named = {quality(groups[mode])[0] for groups in runs.values() if mode in groups}
         cost.set(title=f"{TITLES[mode]}: quality and cost", ylabel=f"{' or '.join(named)}, %")
         cost.set(xlabel="forward passes for each token")
-        for number, name in enumerate(runs):
-            if line := curve(scores[name], mode):
-                style = ("-", "--", ":")[number // 10 % 3]
-                color = f"C{number % 10}"
-                gate.plot(*zip(*line, strict=True), style, color=color, label=name)
+        curves = together({name: tuple(curve(scores[name], mode)) for name in runs})
+        for line, names in curves.items():
+            if line:
+                marker = "o" if len(line) == 1 else ""
+                gate.plot(*zip(*line, strict=True), marker=marker, label="\n".join(names))
         gate.set(title=f"{TITLES[mode]}: every threshold", xlabel="shown, % of all cases")
         gate.set(ylabel="accepted, % of shown", ylim=(0, 102))
         if gate.lines:

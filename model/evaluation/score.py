@@ -298,19 +298,19 @@ def grouped(scores: Sequence[Score], by: Sequence[str] = ()) -> dict[str, dict[s
         for label in by:
             parts: dict[str, list[Score]] = {}
             for score in of_mode:
-                parts.setdefault(label_value(score, label), []).append(score)
-            for value in sorted(parts):
-                found[f"{mode}/{value}"] = summarise(parts[value])
+                if value := label_value(score, label):
+                    parts.setdefault(value, []).append(score)
+            found |= {f"{mode}/{value}": summarise(parts[value]) for value in sorted(parts)}
     return found
 
 
-def label_value(score: Score, label: str) -> str:
+def label_value(score: Score, label: str) -> str | None:
     """`jump` for the label `kind`; yes-or-no labels say which they are: `linked`, `not linked`.
 
-    `a+b` joins the values of two labels.
+    `a+b` joins the values of two labels. None where the case has no such label.
     """
     values = []
     for name in label.split("+"):
-        value = score.labels.get(name, f"no {name}")
-        values.append({"true": name, "false": f"not {name}"}.get(value, value))
-    return ", ".join(values)
+        if value := score.labels.get(name):
+            values.append({"true": name, "false": f"not {name}"}.get(value, value))
+    return ", ".join(values) or None

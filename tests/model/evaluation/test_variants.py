@@ -9,6 +9,7 @@ from tiny import random_bundle
 
 from model.evaluation import cli, picture
 from model.evaluation.cases import encode
+from model.evaluation.score import Score
 from model.evaluation.variants import (
     LADDER,
     WITHOUT_DRAFTS,
@@ -164,8 +165,50 @@ def test_compare_puts_variants_in_one_table_and_one_report(
     assert runs["propagate"]["fim"]["candidate"]["em"] == 0
     assert (tmp_path / "p.block-bound-0.5.jsonl").is_file()
     svg = drawn.read_text()
-    missing = [name for name in names if f"<!-- {name} -->" not in svg]
+    missing = [name for name in names if f"<!-- {name} " not in svg.replace("\n", " ")]
     assert missing == ["auto:drafts=off"], "it says nothing at all"
+
+
+def test_equal_runs_share_a_label() -> None:
+    assert picture.together({"a": 1, "b": 2, "c": 1}) == {1: ["a", "c"], 2: ["b"]}
+
+
+def test_points_are_forwards_a_token_and_the_best_known_quality() -> None:
+    executed = {"fim": {"pass_at_1": 0.5, "candidate": {"em": 0.4}, "tokens_per_forward": 2.0}}
+    plain = {"fim": {"candidate": {"em": 0.4}, "tokens_per_forward": 0.5}}
+    runs = {"executed": executed, "plain": plain, "free": {"fim": {"tokens_per_forward": None}}}
+    assert picture.points(runs, "fim") == {"executed": (0.5, 50.0), "plain": (2.0, 40.0)}
+
+
+def test_the_curve_is_of_what_a_threshold_may_show() -> None:
+    def one(
+        confidence: float, accepted: bool, suppressed: str | None, proposed: bool = True
+    ) -> Score:
+        return Score(
+            "x",
+            "next_edit",
+            {},
+            True,
+            shown=suppressed is None,
+            proposed=proposed,
+            accepted=accepted,
+            suppressed=suppressed,
+            confidence=confidence,
+        )
+
+    scores = [
+        one(0.9, True, None),
+        one(0.8, False, None),
+        one(0.7, True, "low-confidence"),
+        one(0.95, True, "duplicate-line"),
+        one(0.99, False, "no-prediction", proposed=False),
+    ]
+    assert picture.curve(scores, "next_edit") == [
+        (20, 100),
+        (40, 50),
+        (pytest.approx(60), pytest.approx(200 / 3)),
+    ]
+    assert picture.curve(scores, "fim") == []
 
 
 def test_a_model_without_weights_has_no_variants(
