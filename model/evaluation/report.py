@@ -30,7 +30,7 @@ FIM_COLUMNS: list[Column] = [
     ("pass@1", "pass_at_1", "%"),
     ("edit sim", "candidate.similarity", "%"),
     ("shown", "gate.show", "%"),
-    ("accepted", "gate.accept", "%"),
+    ("accept", "gate.accept", "%"),
     ("AUROC", "gate.auroc", ".2f"),
     *COST_COLUMNS,
 ]
@@ -40,10 +40,10 @@ NEXT_EDIT_COLUMNS: list[Column] = [
     ("EM", "content.em", "%"),
     ("EM-ws", "content.em_ws", "%"),
     ("dChrF", "content.delta_chrf", ".1f"),
-    ("where 1", "where.top1", "%"),
-    ("where 3", "where.top3", "%"),
+    ("top 1", "where.top1", "%"),
+    ("top 3", "where.top3", "%"),
     ("shown", "gate.show_wanted", "%"),
-    ("accepted", "gate.accept", "%"),
+    ("accept", "gate.accept", "%"),
     ("quiet", "gate.quiet", "%"),
     ("undoes", "gate.reversal", "%"),
     ("saved", "keystrokes.saved", "%"),
@@ -53,6 +53,11 @@ NEXT_EDIT_COLUMNS: list[Column] = [
     ("AUROC", "gate.auroc", ".2f"),
     *COST_COLUMNS,
 ]
+NOTES = {
+    "fim": "pass@1, EM: what it would insert, shown or not; accept: of what is shown",
+    "next_edit": "top 1, 3: the right line is named first, or among three; shown: of the edits that are "
+    "wanted;\naccept: of all shown; quiet: of the cases where silence is right; saved: keystrokes",
+}
 TITLES = {"fim": "Fill in the middle", "next_edit": "Next edit"}
 
 
@@ -70,21 +75,32 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 def tables_within(
     header: Sequence[str], rows: Sequence[Sequence[str]], width: int = WIDTH
 ) -> list[str]:
-    """One table, or several under each other, each with the first column and as many of the others
-    as fit in `width`, at least one."""
+    """One table, or as few as fit in `width` under each other, about equally wide.
+
+    Each has the first column and at least one of the others.
+    """
     sizes = [max(len(row[index]) for row in [header, *rows]) for index in range(len(header))]
-    parts: list[list[int]] = []
-    used = width
-    for index in range(1, len(header)):
+    parts = columns_within(sizes, width)
+    for narrower in range(width):
+        if len(even := columns_within(sizes, narrower)) == len(parts):
+            parts = even
+            break
+    return [
+        table([header[i] for i in part], [[row[i] for i in part] for row in rows]) for part in parts
+    ]
+
+
+def columns_within(sizes: Sequence[int], width: int) -> list[list[int]]:
+    """The columns of each table when every one takes as many as it can; all have the first."""
+    parts = [[0]]
+    used = sizes[0]
+    for index in range(1, len(sizes)):
         used += 2 + sizes[index]
-        if used > width:
+        if used > width and len(parts[-1]) > 1:
             parts.append([0])
             used = sizes[0] + 2 + sizes[index]
         parts[-1].append(index)
-    return [
-        table([header[i] for i in part], [[row[i] for i in part] for row in rows])
-        for part in parts or [[0]]
-    ]
+    return parts
 
 
 def cell(summary: Mapping[str, Any], path: str, form: str) -> str:
@@ -124,7 +140,7 @@ def score_tables(runs: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> str:
             if any(row[index] not in nothing for row in cells):
                 used.append(index)
         shown = tables_within([header[i] for i in used], [[row[i] for i in used] for row in cells])
-        parts.append(f"{TITLES[mode]}\n" + "\n\n".join(shown))
+        parts.append(f"{TITLES[mode]}\n" + "\n\n".join(shown) + f"\n{NOTES[mode]}")
     return "\n\n".join(parts)
 
 
