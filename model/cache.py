@@ -6,7 +6,6 @@ what the tokens mean; causal attention makes a prefix's keys and values independ
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Sequence
 
 import torch
@@ -155,12 +154,6 @@ class PrefixCache:
     def shared(self, tokens: Sequence[int]) -> int:
         """How many tokens of `tokens` a slot already holds."""
         return max((slot.common(tokens) for slot in self._slots), default=0)
-
-    def empty_twin(self) -> PrefixCache:
-        """Another cache with the same limits that holds nothing."""
-        twin = copy.copy(self)
-        twin._slots, twin._clock = [], 0
-        return twin
 
     def clear(self) -> None:
         """Free every slot."""

@@ -89,7 +89,7 @@ def _add_eval(parser: argparse.ArgumentParser) -> None:
         "--compare",
         nargs="*",
         metavar="VARIANT",
-        help="the same weights decoded in several ways, case by case: auto, causal, refine or block, "
+        help="the same weights decoded in several ways, case by case, the context warm: auto, causal, refine or block, "
         "with options as in block:bound=0.5 or refine:accept=0.8:drafts=off, and propagate; "
         "all of a fixed list if none is named",
     )
@@ -270,12 +270,16 @@ def scored_file(args: argparse.Namespace, cases: list[Case]) -> dict[str, list[S
 
 def scored_runs(args: argparse.Namespace, cases: list[Case]) -> dict[str, list[Score]]:
     """Predict and score with the model, or with all its variants that are to be compared."""
-    predictors = load_compared(args, cases) if args.compare is not None else load_runs(args, None)
+    first: Predictor | None = None
+    if args.compare is None:
+        predictors = load_runs(args, None)
+    else:
+        first, predictors = load_compared(args, cases)
     checker = Checker() if args.execute else None
     runs: dict[str, list[Score]] = {name: [] for name in predictors}
     outputs = [Output(target_of(args.out, name, number)) for number, name in enumerate(predictors)]
-    asked = interleaved(list(predictors.values()), progress(cases, "eval"), settings_of(args))
-    for case, rows in asked:
+    shown = progress(cases, "eval")
+    for case, rows in interleaved(list(predictors.values()), shown, settings_of(args), first):
         for name, output, row in zip(predictors, outputs, rows, strict=True):
             output.write(row)
             runs[name].append(score(case, row, checker))
@@ -294,8 +298,10 @@ def target_of(out: str | None, name: str, number: int) -> str | None:
     return str(path.with_name(f"{path.stem}.{plain}{path.suffix}"))
 
 
-def load_compared(args: argparse.Namespace, cases: list[Case]) -> dict[str, Predictor]:
-    """The variants named by `--compare`, all of one checkpoint that is loaded once."""
+def load_compared(
+    args: argparse.Namespace, cases: list[Case]
+) -> tuple[Predictor | None, dict[str, Predictor]]:
+    """The checkpoint, if one is needed, and the variants of it that `--compare` names."""
     names = args.compare or ladder([case.request.mode for case in cases])
     variants = {name: parse_variant(name) for name in names if name != PROPAGATE}
     runs: dict[str, Predictor] = {}
@@ -307,7 +313,7 @@ def load_compared(args: argparse.Namespace, cases: list[Case]) -> dict[str, Pred
             runs[name] = build(variants[name], cast("LocalPredictor", base))
         else:
             raise UsageError(f"--compare {name}: {args.model} has no weights to decode with")
-    return runs
+    return base, runs
 
 
 def load_runs(args: argparse.Namespace, baseline: Decoding | None) -> dict[str, Predictor]:

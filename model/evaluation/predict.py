@@ -66,13 +66,20 @@ def predict_all(
 
 
 def interleaved(
-    predictors: Sequence[Predictor], cases: Iterable[Case], settings: Settings
+    predictors: Sequence[Predictor],
+    cases: Iterable[Case],
+    settings: Settings,
+    first: Predictor | None = None,
 ) -> Iterator[tuple[Case, list[dict[str, Any]]]]:
     """Ask all predictors each case, one after the other; who comes first goes round.
 
-    Yields the case and the rows in the order of `predictors`.
+    `first` is asked before them and its answer dropped: where predictors share encoded contexts it
+    encodes them, so that the times of the others are all with the context warm. Yields the case and
+    the rows in the order of `predictors`.
     """
     for number, case in enumerate(cases):
+        if first is not None:
+            ask(first, case, settings)
         rows: dict[int, dict[str, Any]] = {}
         for turn in range(len(predictors)):
             index = (number + turn) % len(predictors)

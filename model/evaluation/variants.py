@@ -1,8 +1,8 @@
 """One checkpoint decoded in several ways, side by side.
 
-Responsible for the names of the ways and for making predictors that share one set of weights, each
-with caches of its own, so that one does not find what another has encoded. It knows nothing of
-cases or scores.
+Responsible for the names of the ways and for making predictors that share one set of weights and
+one cache of encoded contexts; what a decoder remembers of its answers is its own. It knows nothing
+of cases or scores.
 
 A name is a decoding (`auto`, `causal`, `refine`, `block`) and options, each after a colon:
 `accept=0.8` keeps drafted tokens that are at least so likely compared with the best one (1, the
@@ -92,7 +92,7 @@ def parse_variant(name: str) -> Variant:
 
 
 def build(variant: Variant, base: LocalPredictor) -> LocalPredictor:
-    """A predictor that decodes so, with the weights of `base` and its own caches."""
+    """A predictor that decodes so, with the weights and the encoded contexts of `base`."""
     from model.denoise import Decoder
     from model.local import LocalPredictor
 
@@ -116,5 +116,5 @@ def build(variant: Variant, base: LocalPredictor) -> LocalPredictor:
         accept=own.accept if variant.accept is None else variant.accept,
         block=rows,
     )
-    alone = replace(bundle, prefixes=bundle.prefixes.empty_twin(), decoder=decoder)
-    return LocalPredictor(alone, base.gate, base.contexts.budget, drafting=variant.drafts)
+    other = replace(bundle, decoder=decoder)
+    return LocalPredictor(other, base.gate, base.contexts.budget, drafting=variant.drafts)

@@ -3,12 +3,14 @@ from __future__ import annotations
 import argparse
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tiny import random_bundle
 
 from model.evaluation import cli, picture
-from model.evaluation.cases import encode
+from model.evaluation.cases import encode, parse_row
+from model.evaluation.predict import Settings, interleaved
 from model.evaluation.score import Score
 from model.evaluation.variants import (
     LADDER,
@@ -20,7 +22,7 @@ from model.evaluation.variants import (
 )
 from model.gate import Gate
 from model.local import LocalPredictor
-from model.protocol import Request, Stop
+from model.protocol import Prediction, Request, Stop
 
 TEXT = "total = 1\nprint(count)\nprint(count)\n"
 DIFF = "--- a/a.py\n+++ b/a.py\n@@ -1,2 +1,2 @@\n-count = 1\n+total = 1\n print(count)\n"
@@ -58,16 +60,26 @@ def test_drafts_are_only_left_out_where_there_are_some() -> None:
     assert WITHOUT_DRAFTS not in ladder(["fim"])
 
 
-def test_variants_share_the_weights_and_nothing_that_is_remembered() -> None:
+def test_variants_share_weights_and_contexts_but_no_answers() -> None:
     base = tiny()
     one, other = (build(parse_variant(name), base) for name in ("causal", "block:bound=0.5"))
     assert one.bundle.trunk is other.bundle.trunk is base.bundle.trunk
-    assert one.bundle.prefixes is not other.bundle.prefixes
-    request = Request("fim", "a.py", TEXT, 9)
-    one.predict(request, Stop())
-    cached = [p.predict(request, Stop()).features["cached_tokens"] for p in (one, other)]
-    assert cached[0] > 0
-    assert cached[1] == 0, "it does not find what the other has encoded"
+    assert one.bundle.decoder._recent is not other.bundle.decoder._recent
+    row = {"id": 1, "mode": "fim", "path": "a.py", "text": TEXT}
+    case = parse_row(row | {"cursor": {"line": 0, "character": 9}})
+    cached = []
+    for predictor in (one, other):
+        predict = predictor.predict
+
+        def spy(request: Request, stop: Stop, predict: Any = predict) -> Prediction:
+            made: Prediction = predict(request, stop)
+            cached.append((made.features["cached_tokens"], made.features["prompt_tokens"]))
+            return made
+
+        predictor.predict = spy  # type: ignore[method-assign]
+    list(interleaved([one, other], [case], Settings(0.0), base))
+    assert len(cached) == 2
+    assert all(found == total > 0 for found, total in cached), "whoever comes first has it warm"
 
 
 def test_options_reach_the_decoder() -> None:
