@@ -12,6 +12,8 @@ from dataclasses import dataclass, field, replace
 
 from diffing.edits import Edit
 from model.draft_imports import missing_imports, unused_imports
+from model.draft_items import pass_through
+from model.draft_parallel import annotated_alike, awaits, deleted_alike, same_modifiers
 from model.draft_rank import family, log_odds, proposal_features
 from model.draft_rewrites import Rewrite, rewrites_of
 from model.draft_rules import (
@@ -23,12 +25,13 @@ from model.draft_rules import (
     similar_blocks,
     similar_insertions,
 )
+from model.draft_signatures import parameters_asked_for, signature_uses
 from model.draft_structure import (
     before_definitions,
     moved_lines,
-    pass_through,
     uses_of_removed,
 )
+from model.draft_uses import import_rewrites
 from model.draft_view import Proposal, View
 from model.protocol import Request
 
@@ -68,7 +71,11 @@ def _rewrites(view: View) -> list[Rewrite]:
     found: list[Rewrite] = []
     undone: set[tuple[str, str]] = set()
     for change in view.changes:
-        mine = [rewrite for rewrite in rewrites_of(change) if rewrite.link not in undone]
+        mine = [
+            rewrite
+            for rewrite in (*import_rewrites(change), *rewrites_of(change))
+            if rewrite.link not in undone
+        ]
         undone.update((rewrite.link[1], rewrite.link[0]) for rewrite in mine)
         found.extend(mine)
     return found[:_MAX_REWRITES]
@@ -83,12 +90,18 @@ def _proposals(view: View) -> Iterator[Proposal]:
     yield from similar_blocks(view)
     yield from similar_insertions(view)
     yield from finished_lines(view)
+    yield from signature_uses(view)
+    yield from parameters_asked_for(view)
     yield from pass_through(view)
     yield from unused_imports(view)
     yield from missing_imports(view)
     yield from moved_lines(view)
     yield from uses_of_removed(view)
     yield from before_definitions(view)
+    yield from same_modifiers(view)
+    yield from deleted_alike(view)
+    yield from awaits(view)
+    yield from annotated_alike(view)
 
 
 def _without_trimming(view: View, proposal: Proposal) -> Proposal:

@@ -22,6 +22,10 @@ _PERCENT = re.compile(
     r"(?<![\w\"'])([\"'])((?:(?!\1)[^\\\n{}]|\\.)*%[srd](?:(?!\1)[^\\\n{}]|\\.)*)\1 % "
 )
 
+_FORMAT = re.compile(r"(?<![\w\"'])([\"'])((?:(?!\1)[^\\\n])*)\1\.format\(")
+_OPERAND = r"\"[^\"\\\n]*\"|'[^'\\\n]*'|(?<![\w$.])[A-Za-z_$][\w$.]*(?:\([^()\n]*\)|\[[^\[\]\n]*\])?(?![\w$.(\[])"
+_SUM = re.compile(rf"(?:{_OPERAND})(?: \+ (?:{_OPERAND}))+")
+
 
 def requote(line: str, old: str, new: str) -> str:
     """Strings in `old` quotes get `new` ones where nothing inside needs escaping."""
@@ -122,6 +126,47 @@ def percent_to_f_string(line: str) -> str:
     return line[: match.start()] + "f" + match[1] + body.replace("%%", "%") + match[1] + tail
 
 
+def format_to_f_string(line: str) -> str:
+    """`"{} is".format(name)` -> `f"{name} is"`, when every field is plain and the call ends on the line."""
+    match = _FORMAT.search(line)
+    end = _closing(line, match.end()) if match else -1
+    if not match or end < 0:
+        return line
+    arguments = _split_arguments(line[match.end() : end])
+    known = dict(enumerate(arguments))
+    named = {key: value for key, sep, value in (part.partition("=") for part in arguments) if sep}
+    count = 0
+
+    def fill(field: re.Match[str]) -> str:
+        nonlocal count
+        number = count if not field[1] else int(field[1]) if field[1].isdigit() else -1
+        count += not field[1]
+        value = known.get(number) if number >= 0 else named.get(field[1])
+        return "{" + value + field[2] + "}" if value else field.group() + "\0"
+
+    body = re.sub(r"\{(\w*)((?:![rsa])?(?::[^{}]*)?)\}", fill, match[2])
+    if "\0" in body or any(match[1] in part for part in arguments):
+        return line
+    return line[: match.start()] + "f" + match[1] + body + match[1] + line[end + 1 :]
+
+
+def sum_to_template(line: str) -> str:
+    """`"hi " + name` -> `` `hi ${name}` `` in JavaScript."""
+
+    def join(match: re.Match[str]) -> str:
+        parts = re.findall(_OPERAND, match.group())
+        texts = [part for part in parts if part[0] in "\"'"]
+        if (
+            not texts
+            or len(texts) == len(parts)
+            or any("`" in text or "${" in text for text in texts)
+        ):
+            return match.group()
+        return "`" + "".join(p[1:-1] if p in texts else "${" + p + "}" for p in parts) + "`"
+
+    return _SUM.sub(join, line)
+
+
 def _began(old: str, new: str, migrate: Callable[[str], str]) -> bool:
     """True when the edit did what the migration does (the rest of the line aside)."""
     migrated = migrate(old)
@@ -167,6 +212,10 @@ def migrations(pairs: Iterable[tuple[str, str]]) -> list[Migration]:
             found["annotations"] = ("migrate-typing", ('"', ""), "", unquote_annotations)
         if _PERCENT.search(old) and not _PERCENT.search(new) and re.search(r"\bf[\"']", new):
             found["percent"] = ("migrate-format", ("%", "f"), "%", percent_to_f_string)
+        if ".format(" in old and ".format(" not in new and re.search(r"\bf[\"']", new):
+            found["format"] = ("migrate-format", (".format", "f"), ".format(", format_to_f_string)
+        if " + " in old and "${" in new and "${" not in old:
+            found["template"] = ("migrate-format", ("+", "${}"), " + ", sum_to_template)
     single = list(found.values())
     typing = [entry for entry in single if entry[0] == "migrate-typing"]
     if len(typing) > 1:

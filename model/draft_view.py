@@ -119,6 +119,12 @@ class View:
         return counts
 
     @cached_property
+    def attributes(self) -> set[str]:
+        """Attributes of `self` and `this` within reach, with their owner."""
+        text = "\n".join(self.lines[self.low : self.high])
+        return set(re.findall(r"\b(?:self|this)\.\w+\b(?!\()", text))
+
+    @cached_property
     def statements(self) -> list[Import]:
         """Import statements of the file's first lines."""
         return read_imports(self.lines[:IMPORT_LINES])
