@@ -125,6 +125,12 @@ def candidate_texts(text: str, suffix: str, *, complete: bool) -> list[str]:
     return unique[:1] + [c for c in unique[1:] if c.strip()][:MAX_CANDIDATES]
 
 
+def before_a_line(prefix: str, suffix: str) -> bool:
+    """True when the cursor stands at the start of an indented line: what goes there are whole lines."""
+    line = suffix.partition("\n")[0]
+    return prefix[-1:] in ("", "\n") and line[:1] in (" ", "\t") and bool(line.strip())
+
+
 def suffix_head(suffix: str) -> str:
     """The part of the suffix that judges a candidate: the rest of the line and the next lines with text."""
     end, seen = 0, 0
@@ -159,7 +165,8 @@ class Completer:
         line, for as long as one more line makes the text after the cursor likelier.
         """
         prefix, suffix = request.text[: request.cursor], request.text[request.cursor :]
-        ending = Ending(prefix, suffix, request.max_lines)
+        gap = "\n" if before_a_line(prefix, suffix) else ""
+        ending = Ending(prefix, gap + suffix, request.max_lines)
         if self._context != list(context):
             self._context, self._known = list(context), {}
         slot = self.bundle.prefixes.acquire(context)
@@ -170,11 +177,11 @@ class Completer:
 
         def judge(made: Generation, text: str, *, complete: bool) -> None:
             nonlocal passes
-            fresh = candidate_texts(text, suffix, complete=complete)
+            fresh = candidate_texts(text, gap + suffix, complete=complete)
             fresh = [candidate for candidate in fresh if candidate not in scores]
             if fresh:
                 stop.check()
-                found, taken = self._posterior(slot, required, fresh, suffix, made)
+                found, taken = self._posterior(slot, required, fresh, (gap, suffix), made)
                 scores.update(found)
                 passes += taken
 
@@ -205,20 +212,22 @@ class Completer:
         text = _written(made, required)
         judge(made, text, complete=made.ended and "\n" not in text)
         made.forwards += passes
-        return self._ranked(scores, required, made), made
+        whole = {text + gap if text else text: score for text, score in scores.items()}
+        return self._ranked(whole, required, made), made
 
     def _posterior(
         self,
         slot: Slot,
         required: bytes,
         candidates: Sequence[str],
-        suffix: str,
+        after: tuple[str, str],
         made: Generation,
     ) -> tuple[dict[str, float], int]:
         """log p(candidate, head of the suffix | context) of each candidate, in order, and the passes taken (0 or 1).
 
-        What a candidate shares with the continuation as it was generated is not run again.
+        `after` is what must stand between a candidate and the suffix, and the suffix. What a candidate shares with the continuation as it was generated is not run again.
         """
+        gap, suffix = after
         head = suffix_head(suffix)
         before = required.decode("utf-8", "replace")
         encode = self.bundle.tokenizer.encode
@@ -227,7 +236,8 @@ class Completer:
         branches: list[Branch] = []
         for candidate in candidates:
             own = len(encode(before + candidate))
-            sequences[candidate] = tuple(encode(before + candidate + head)[: own + SUFFIX_TOKENS])
+            joined = before + candidate + (gap if candidate else "") + head
+            sequences[candidate] = tuple(encode(joined)[: own + SUFFIX_TOKENS])
         unknown = (ids for ids in sequences.values() if ids and ids not in self._known)
         missing = list(dict.fromkeys(unknown))
         for ids in missing:

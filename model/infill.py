@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 
 from model.bundle import Bundle
-from model.complete import Completion
+from model.complete import Completion, before_a_line
 from model.denoise import Generation, prefill
 from model.judge import Branch, log_probabilities
 from model.protocol import Request, Stop
@@ -25,13 +25,12 @@ Scores = dict[str, tuple[float, int]]
 def offered(scores: Scores, prefix: str, suffix: str) -> Scores:
     """The texts that may be offered: white space alone is no suggestion, and what is put before an indented line ends
     with a line end of its own."""
-    before_a_line = prefix[-1:] in ("", "\n") and suffix[:1] in (" ", "\t")
-    before_a_line &= bool(suffix.partition("\n")[0].strip())
+    whole_lines = before_a_line(prefix, suffix)
     found: Scores = {}
     for text, score in scores.items():
         if text and not text.strip():
             continue
-        whole = text + "\n" if before_a_line and text and not text.endswith("\n") else text
+        whole = text + "\n" if whole_lines and text and not text.endswith("\n") else text
         if whole not in found or score > found[whole]:
             found[whole] = score
     return found

@@ -4,7 +4,14 @@ import pytest
 import torch
 from tiny import random_bundle
 
-from model.complete import SUFFIX_TOKENS, Completer, Ending, candidate_texts, suffix_head
+from model.complete import (
+    SUFFIX_TOKENS,
+    Completer,
+    Ending,
+    before_a_line,
+    candidate_texts,
+    suffix_head,
+)
 from model.protocol import Request, Stop
 
 
@@ -89,3 +96,24 @@ def test_the_posterior_is_the_likelihood_of_the_whole_text() -> None:
     for completion in found:
         expected = likelihood(completion.text) - likelihood("")
         assert completion.log_odds == pytest.approx(expected, abs=1e-3)
+
+
+def test_what_counts_as_standing_before_a_line() -> None:
+    assert before_a_line("def f():\n", "    return x\n")
+    assert before_a_line("", "\tx\n")
+    assert not before_a_line("def f():\n    ", "return x\n")  # inside the line
+    assert not before_a_line("def f():\n", "\n    return x\n")  # an empty line waits
+    assert not before_a_line("a\n", "   \n")
+    assert not before_a_line("a\n", "b\n")  # might be the rest of a line
+
+
+@torch.inference_mode()
+def test_before_an_indented_line_only_whole_lines_are_offered() -> None:
+    bundle = random_bundle()
+    text = "def f(x):\n    return x\n"
+    request = Request("fim", "a.py", text, len("def f(x):\n"), max_tokens=12)
+    context = bundle.tokenizer.encode("def f(x):")
+    found, _ = Completer(bundle).complete(context, b"\n", request, Stop())
+    texts = [one.text for one in found]
+    assert "" in texts
+    assert all(one.endswith("\n") for one in texts if one)
