@@ -225,7 +225,8 @@ class Completer:
     ) -> tuple[dict[str, float], int]:
         """log p(candidate, head of the suffix | context) of each candidate, in order, and the passes taken (0 or 1).
 
-        `after` is what must stand between a candidate and the suffix, and the suffix. What a candidate shares with the continuation as it was generated is not run again.
+        `after` is what must stand between a candidate and the suffix, and the suffix. What a candidate shares with the
+        continuation as it was generated is not run again.
         """
         gap, suffix = after
         head = suffix_head(suffix)

@@ -36,9 +36,10 @@ class Context:
     """The parts of a prompt, least-changing first.
 
     `prefix + region + suffix` is a contiguous piece of the text; `region_start` and `region_end`
-    are code point offsets of the region in it. `history` is oldest first. `tokens` is what the
-    parts count together. `line` is the line of the text in which `prefix` begins. `dropped` names what was left out: lines of prefix, suffix and related
-    files, diffs and hunks of the history, whole related files.
+    are code point offsets of the region in it, `line` is the line of the text in which `prefix`
+    begins. `history` is oldest first. `tokens` is what the parts count together. `dropped` names
+    what was left out: lines of prefix, suffix and related files, diffs and hunks of the history,
+    whole related files.
     """
 
     related: tuple[Snippet, ...]
