@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import shutil
 import sys
 from itertools import islice
@@ -39,7 +40,11 @@ def differences(left: Path, right: Path) -> tuple[int, float]:
     """Steps that both logs have, and the largest difference of a loss there."""
     ours, theirs = logged(left), logged(right)
     common = sorted(ours.keys() & theirs.keys())
-    worst = [abs(ours[s][name] - theirs[s][name]) for s in common for name in ours[s]]
+    worst = [
+        abs(ours[step].get(name, math.inf) - theirs[step].get(name, -math.inf))
+        for step in common
+        for name in ours[step].keys() | theirs[step].keys()
+    ]
     return len(common), max(worst, default=float("inf"))
 
 
