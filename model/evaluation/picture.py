@@ -1,8 +1,8 @@
 """Draws what several runs cost and give.
 
 Responsible for one picture of two parts: quality against forward passes for each token, a point a
-run, and accept rate against show rate over all thresholds, a line a run. It knows nothing of how
-figures come about. Needs matplotlib, which comes with the `training` extra.
+run with its number in the legend, and accept rate against show rate over all thresholds, a line a
+run. It knows nothing of how figures come about. Needs matplotlib, which comes with the `training` extra.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ K = TypeVar("K")
 
 FORMATS = (".svg", ".png", ".pdf")
 MAY_BE_SHOWN = (None, "low-confidence")
-# Labels of neighbouring points go to different heights, in points of the page.
-HEIGHTS = (14, 44, -14, 74, -44)
+# Numbers of neighbouring points go to different heights, in points of the page.
+HEIGHTS = (16, -16, 32, -32)
 # Percent around the best and the worst quality, so that differences do not look larger than they are.
 MARGIN = 5.0
 TITLES = {"fim": "fill in the middle", "next_edit": "next edit"}
@@ -91,21 +91,20 @@ def draw(
     from matplotlib.figure import Figure
 
     modes = [mode for mode in TITLES if any(mode in groups for groups in runs.values())]
-    figure = Figure(figsize=(12, 5 * len(modes)), layout="constrained")
+    figure = Figure(figsize=(14, 5 * len(modes)), layout="constrained")
     for row, mode in enumerate(modes):
         cost, gate = (figure.add_subplot(len(modes), 2, 2 * row + side) for side in (1, 2))
         found = together(points(runs, mode))
-        for number, (x, y) in enumerate(sorted(found)):
-            cost.scatter(x, y, color=f"C{number % 10}")
-            away = (0, HEIGHTS[number % len(HEIGHTS)])
+        for number, (x, y) in enumerate(sorted(found), 1):
+            label = f"{number}  " + "\n".join(found[x, y])
+            cost.scatter(x, y, color=f"C{number % 10}", label=label)
             cost.annotate(
-                "\n".join(found[x, y]),
+                str(number),
                 (x, y),
-                away,
+                (0, HEIGHTS[number % len(HEIGHTS)]),
                 textcoords="offset points",
-                fontsize=8,
                 ha="center",
-                va="bottom" if away[1] > 0 else "top",
+                va="center",
                 arrowprops={"arrowstyle": "-", "color": "0.7"},
             )
         if found:
@@ -122,8 +121,8 @@ def draw(
                 gate.plot(*zip(*line, strict=True), marker=marker, label="\n".join(names))
         gate.set(title=f"{TITLES[mode]}: every threshold", xlabel="shown, % of all cases")
         gate.set(ylabel="accepted, % of shown", ylim=(0, 102))
-        if gate.lines:
-            gate.legend(fontsize=8)
         for axes in (cost, gate):
             axes.grid(alpha=0.3)
+            if axes.get_legend_handles_labels()[0]:
+                axes.legend(fontsize=7, loc="upper left", bbox_to_anchor=(1, 1), frameon=False)
     figure.savefig(path)
