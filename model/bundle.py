@@ -82,14 +82,7 @@ class Bundle:
             trunk,
             denoiser,
             prefixes,
-            Decoder(
-                trunk,
-                tokenizer,
-                denoiser,
-                mode,
-                block=BLOCKS.get(how),
-                end_id=config.special["endoftext"] if config.infill else None,
-            ),
+            Decoder(trunk, tokenizer, denoiser, mode, block=BLOCKS.get(how)),
         )
 
 

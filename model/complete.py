@@ -9,7 +9,7 @@ cursor becomes. "Nothing" is one of the candidates. Knows nothing of drafts, nex
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from diffing.edits import Edit
@@ -142,6 +142,39 @@ def suffix_head(suffix: str) -> str:
     return suffix[: min(end, SUFFIX_CHARS)].rstrip("\n") if seen else ""
 
 
+def write_on(
+    bundle: Bundle,
+    context: Sequence[int],
+    required: bytes,
+    request: Request,
+    stop: Stop,
+    reference: Sequence[int],
+    done: Callable[[Slot, Generation], bool],
+) -> tuple[Slot, Generation]:
+    """One continuation of the cursor's prompt, `context` and then `required`, and the slot that holds it.
+
+    It has no tokens when none that begin with `required` were found in time.
+    """
+    prefix, suffix = request.text[: request.cursor], request.text[request.cursor :]
+    slot = bundle.prefixes.acquire(context)
+    hidden, _ = prefill(bundle.trunk, slot, context, stop)
+    word = likely_rest(bundle, slot, hidden, required, prefix, suffix)
+    made = bundle.decoder.generate(
+        slot,
+        context,
+        hidden,
+        required=required + word.encode("utf-8", "replace"),
+        max_tokens=request.max_tokens,
+        done=lambda made: done(slot, made),
+        reference=reference,
+        stop=stop,
+    )
+    made.forwards += bool(word)
+    if not made.bytes.startswith(required):
+        made.tokens = []
+    return slot, made
+
+
 class Completer:
     """Completions by one loaded model; remembers what it judged last, for the next key often asks the same."""
 
@@ -169,13 +202,10 @@ class Completer:
         ending = Ending(prefix, gap + suffix, request.max_lines)
         if self._context != list(context):
             self._context, self._known = list(context), {}
-        slot = self.bundle.prefixes.acquire(context)
-        hidden, _ = prefill(self.bundle.trunk, slot, context, stop)
-        word = likely_rest(self.bundle, slot, hidden, required, prefix, suffix)
-        passes = int(bool(word))
+        passes = 0
         scores: dict[str, float] = {}
 
-        def judge(made: Generation, text: str, *, complete: bool) -> None:
+        def judge(slot: Slot, made: Generation, text: str, *, complete: bool) -> None:
             nonlocal passes
             fresh = candidate_texts(text, gap + suffix, complete=complete)
             fresh = [candidate for candidate in fresh if candidate not in scores]
@@ -185,32 +215,23 @@ class Completer:
                 scores.update(found)
                 passes += taken
 
-        def done(made: Generation) -> bool:
-            text = _written(made, required)
+        def done(slot: Slot, made: Generation) -> bool:
+            text = written(made, required)
             if ending.single_line or "\n" not in text:
                 return ending.reached(text)
             if ending.reached(text):
                 return True
             if text.rpartition("\n")[2].strip():
                 return False
-            judge(made, text, complete=False)
+            judge(slot, made, text, complete=False)
             return max(scores, key=scores.__getitem__) != list(scores)[-1]
 
-        made = self.bundle.decoder.generate(
-            slot,
-            context,
-            hidden,
-            required=required + word.encode("utf-8", "replace"),
-            max_tokens=request.max_tokens,
-            done=done,
-            reference=reference,
-            stop=stop,
-        )
-        if not made.tokens or not made.bytes.startswith(required):
+        slot, made = write_on(self.bundle, context, required, request, stop, reference, done)
+        if not made.tokens:
             made.forwards += passes
             return [], made
-        text = _written(made, required)
-        judge(made, text, complete=made.ended and "\n" not in text)
+        text = written(made, required)
+        judge(slot, made, text, complete=made.ended and "\n" not in text)
         made.forwards += passes
         whole = {text + gap if text else text: score for text, score in scores.items()}
         return self._ranked(whole, required, made), made
@@ -285,6 +306,6 @@ class Completer:
         )
 
 
-def _written(made: Generation, required: bytes) -> str:
+def written(made: Generation, required: bytes) -> str:
     """What has been generated behind the required bytes."""
     return made.bytes[len(required) :].decode("utf-8", "ignore")

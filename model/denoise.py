@@ -165,7 +165,7 @@ class Decoder:
     """The decoding loop over one trunk; one request at a time.
 
     `block` counts the rows of a denoised block with its anchor; by default as many as the denoiser was trained on.
-    `end_id` is the token with which a model that was trained to fill in ends an answer.
+    A model that was trained to fill in ends an answer with its end-of-text token, `end_id`; others have none.
     """
 
     def __init__(
@@ -179,9 +179,9 @@ class Decoder:
         bound: float = 0.1,
         accept: float = 1.0,
         block: int | None = None,
-        end_id: int | None = None,
     ) -> None:
-        self.end_id = end_id
+        config = trunk.config
+        self.end_id = config.special["endoftext"] if config.infill else None
         self.trunk, self.tokenizer, self.denoiser = trunk, tokenizer, denoiser
         self.decoding: Decoding = "refine" if decoding == "block" and denoiser is None else decoding
         self.steps, self.bound, self.accept, self.block = steps, bound, accept, block

@@ -231,11 +231,10 @@ def signature_uses(view: View) -> Iterator[Proposal]:
             ]
             for found in places[: 2 * _MAX_PLACES]:
                 if found.defines:
-                    if signature_of(found, view.path).names == old.names and len(added) == 1:
+                    own = signature_of(found, view.path)
+                    if own.names == old.names and len(added) == 1:
                         at = new.names.index(added[0])
-                        text = found.inserted(
-                            at + signature_of(found, view.path).skipped, new.parts[at]
-                        )
+                        text = found.inserted(at + own.skipped, new.parts[at])
                         yield _proposal(found, text, "sibling-signature", link, change, len(places))
                     continue
                 if found.name == "__init__" and not found.head.rstrip().endswith("."):

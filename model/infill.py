@@ -11,11 +11,11 @@ import math
 from collections.abc import Sequence
 
 from model.bundle import Bundle
-from model.complete import Completion, before_a_line
-from model.denoise import Generation, prefill
+from model.cache import Slot
+from model.complete import Completion, before_a_line, write_on, written
+from model.denoise import Generation
 from model.judge import Branch, log_probabilities
 from model.protocol import Request, Stop
-from model.word import likely_rest
 
 MAX_BLANK_LINES = "\n\n\n\n"
 
@@ -55,31 +55,18 @@ class Infiller:
         `context` ends where `required` begins: together they are the prompt up to the cursor.
         """
         prefix, suffix = request.text[: request.cursor], request.text[request.cursor :]
-        slot = self.bundle.prefixes.acquire(context)
-        hidden, _ = prefill(self.bundle.trunk, slot, context, stop)
-        word = likely_rest(self.bundle, slot, hidden, required, prefix, suffix)
 
-        def done(made: Generation) -> bool:
-            text = made.bytes[len(required) :].decode("utf-8", "ignore")
+        def done(_: Slot, made: Generation) -> bool:
+            text = written(made, required)
             return text.count("\n") > request.max_lines or text.endswith(MAX_BLANK_LINES)
 
-        made = self.bundle.decoder.generate(
-            slot,
-            context,
-            hidden,
-            required=required + word.encode("utf-8", "replace"),
-            max_tokens=request.max_tokens,
-            done=done,
-            reference=reference,
-            stop=stop,
-        )
-        made.forwards += bool(word)
-        if not made.tokens or not made.bytes.startswith(required):
+        slot, made = write_on(self.bundle, context, required, request, stop, reference, done)
+        if not made.tokens:
             return [], made
         scores = offered(self._cuts(made, required), prefix, suffix)
         if "" not in scores:
             tokens = (*self.bundle.tokenizer.encode(required.decode("utf-8", "replace")),)
-            nothing = Branch(len(context), (*tokens, self.bundle.decoder.end_id or 0))
+            nothing = Branch(len(context), (*tokens, self.bundle.config.special["endoftext"]))
             stop.check()
             scores[""] = (float(log_probabilities(self.bundle.trunk, slot, [nothing])[0].sum()), 0)
             made.forwards += 1

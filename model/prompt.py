@@ -42,14 +42,12 @@ def pieces(text: str) -> list[str]:
 class FimPrompt:
     """`tokens` up to a boundary before the cursor, `required` the bytes that lie between.
 
-    `reference` are tokens that drafts may copy from. `lines` are pairs of a line of the file and the place in `tokens`
-    of its last token, for every line with text but the cursor's.
+    `reference` are tokens that drafts may copy from.
     """
 
     tokens: list[int]
     required: bytes
     reference: list[int]
-    lines: list[tuple[int, int]]
 
 
 class PromptWriter:
@@ -92,18 +90,20 @@ class PromptWriter:
         """
         prefix, required = self.tokenizer.heal(f"{path}\n{context.prefix}")
         suffix = self.encode(context.suffix)
+        first = [*self._suffix, *suffix] if self._suffix and suffix else []
+        file = [*self._file, *self.encode(prefix)]
+        return FimPrompt([*first, *self.preamble(context), *file], required, suffix)
+
+    def line_ends(self, path: str, context: Context, prompt: FimPrompt) -> list[tuple[int, int]]:
+        """(line of the file, place of its last token in `prompt`) for every line with text but the cursor's."""
         cursor = context.line + context.prefix.count("\n")
-        tokens: list[int] = []
-        lines: list[tuple[int, int]] = []
-        if self._suffix and suffix:
-            tokens = list(self._suffix)
-            lines += self._line_ends(context.suffix, cursor, len(tokens))
-            tokens += suffix
-        tokens += [*self.preamble(context), *self._file]
-        lines += self._line_ends(prefix, context.line - 1, len(tokens))
-        tokens += self.encode(prefix)
-        lines = [(line, at) for line, at in lines if line != cursor and line >= context.line]
-        return FimPrompt(tokens, required, suffix, lines)
+        prefix, _ = self.tokenizer.heal(f"{path}\n{context.prefix}")
+        ends: list[tuple[int, int]] = []
+        if self._suffix and prompt.reference:
+            ends += self._line_ends(context.suffix, cursor, len(self._suffix))
+        begin = len(prompt.tokens) - self.count(prefix)
+        ends += self._line_ends(prefix, context.line - 1, begin)
+        return [(line, at) for line, at in ends if line != cursor and line >= context.line]
 
     def _line_ends(self, text: str, line: int, at: int) -> list[tuple[int, int]]:
         """(line, place of its last token) of the pieces of `text`, whose first line and first token are given."""

@@ -35,7 +35,7 @@ def check(path: Path) -> None:
     if path.suffix.lower() not in FORMATS:
         raise PictureError(f"--picture {path}: the name must end in {', '.join(FORMATS)}")
     if find_spec("matplotlib") is None:
-        raise PictureError("--picture needs matplotlib: pip install 'redraft[training]'")
+        raise PictureError("a picture needs matplotlib: pip install 'redraft[training]'")
 
 
 def quality(summary: Mapping[str, Any]) -> tuple[str, float | None]:

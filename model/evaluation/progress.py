@@ -20,7 +20,7 @@ BAR = 24
 
 def progress(
     items: Iterable[T],
-    label: str,
+    label: str | Callable[[], str],
     total: int | None = None,
     *,
     stream: TextIO | None = None,
@@ -28,8 +28,10 @@ def progress(
 ) -> Iterator[T]:
     """Pass the items on and tell `stream` (standard error) how many are done.
 
-    A bar that is drawn over itself on a terminal, else a line every `PLAIN_S` seconds.
+    A bar that is drawn over itself on a terminal, else a line every `PLAIN_S` seconds. A label that
+    changes is a function, asked whenever something is shown.
     """
+    named = label if callable(label) else lambda: label
     stream = stream or sys.stderr
     if total is None and isinstance(items, Sized):
         total = len(items)
@@ -40,12 +42,12 @@ def progress(
         now = clock()
         if now - last >= (BAR_S if bar else PLAIN_S):
             last = now
-            line = state(label, count, total, now - began, bar=bar)
+            line = state(named(), count, total, now - began, bar=bar)
             stream.write(f"\r\x1b[K{line}" if bar else line + "\n")
             stream.flush()
         yield item
     if bar and last > began:
-        line = state(label, count + 1, total, clock() - began, bar=True)
+        line = state(named(), count + 1, total, clock() - began, bar=True)
         stream.write(f"\r\x1b[K{line}\n")
         stream.flush()
 

@@ -159,13 +159,3 @@ def run(args: argparse.Namespace) -> int:
         return 2
     print(f"step {state['step']} of {args.run} is in {args.out}")
     return 0
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    add_arguments(parser)
-    return run(parser.parse_args())
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -97,10 +97,11 @@ class LessonWriter:
         weights = [0.0] * len(tokens)
         for i in range(max(1, head), len(tokens)):
             weights[i] = 1.0 if i >= first else NEAR if i >= first - NEAR_TOKENS else FAR
-        lines = [at for _, at in prompt.lines]
+        lines: list[int] = []
         targets: list[int] = []
         if target is not None:
-            numbers = [line for line, _ in prompt.lines]
+            ends = self.writer.line_ends(request.path, context, prompt)
+            numbers, lines = [line for line, _ in ends], [at for _, at in ends]
             cursor = request.text.count("\n", 0, request.cursor)
             lines.append(first - 1)
             numbers.append(cursor)

@@ -1,6 +1,6 @@
 """From the built data to shards of lessons for one model.
 
-    redraft pack --data DATA --out SHARDS [--room 256]
+    redraft pack --data DATA --out SHARDS
 
 Responsible for choosing which raw examples become lessons and how many. Knows nothing of training.
 """
@@ -13,11 +13,11 @@ import random
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from model.bundle import EMBEDDED, control_ids
 from model.config import ModelConfig
 from model.tokenizer import Tokenizer
+from model.training.data.jsonl import read_rows
 from model.training.lessons import Lesson, LessonWriter
 from model.training.shards import write_shard
 
@@ -55,12 +55,6 @@ def case_lessons(
             return
 
 
-def read_rows(path: Path) -> Iterator[dict[str, Any]]:
-    with path.open(encoding="utf-8", newline="") as lines:
-        for line in lines:
-            yield json.loads(line)
-
-
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--data", type=Path, required=True, help="what `redraft data build` wrote")
     parser.add_argument("--out", type=Path, required=True, help="folder of shards")
@@ -92,13 +86,3 @@ def run(args: argparse.Namespace) -> int:
         return 2
     print(json.dumps(counts, indent=1))
     return 0
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    add_arguments(parser)
-    return run(parser.parse_args())
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -70,7 +70,7 @@ class Shards:
     def __init__(self, folder: Path) -> None:
         found = sorted(path.parent for path in folder.rglob("shard.json"))
         if not found:
-            raise ShardError(f"no shards in {folder}; `python -m model.training.pack` writes them")
+            raise ShardError(f"no shards in {folder}; `redraft pack` writes them")
         try:
             self._shards = [
                 {name: np.load(path / f"{name}.npy", mmap_mode="r") for name in FILES}

@@ -13,7 +13,7 @@ import json
 import random
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,17 +23,22 @@ from torch import nn
 from model.adapter import AdaptedCheckpoint
 from model.bundle import EMBEDDED, pick_device
 from model.config import ModelConfig, ModelError
+from model.denoiser import STEM
+from model.evaluation import picture
+from model.evaluation.progress import progress
+from model.training.lessons import Lesson
 from model.training.network import Network
 from model.training.objective import Losses, losses
 from model.training.recipe import Loop, Recipe, RecipeError, read_recipe
 from model.training.shards import Batch, ShardError, Shards, pack
+from model.weights import Checkpoint
 
 STATE = "state.pt"
 LOG = "log.jsonl"
 
 
 class Trainer:
-    """One training; everything that resuming needs is in `state()`."""
+    """One training; everything that resuming needs is in `state()`. `recent` are running means of the losses."""
 
     def __init__(self, network: Network, recipe: Recipe, shards: Shards) -> None:
         self.network, self.recipe, self.shards = network, recipe, shards
@@ -46,7 +51,7 @@ class Trainer:
             weight_decay=loop.weight_decay,
             fused=self.device.type == "cuda",
         )
-        self.losses: Callable[..., Losses] = losses
+        self.recent: dict[str, float] = {}
         if loop.compile and self.device.type == "cuda":
             network.compile_layers()
         self.step = 0
@@ -121,7 +126,10 @@ class Trainer:
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
         self.step += 1
-        return total.means()
+        means = total.means()
+        for name, value in means.items():
+            self.recent[name] = 0.9 * self.recent.get(name, value) + 0.1 * value
+        return means
 
     def precision(self) -> torch.autocast:
         low = self.recipe.loop.precision == "bfloat16"
@@ -138,7 +146,7 @@ class Trainer:
         return total.means()
 
 
-def packed(lessons: list[Any], loop: Loop) -> Iterator[Batch]:
+def packed(lessons: list[Lesson], loop: Loop) -> Iterator[Batch]:
     """Batches of at most `rows` rows, the longest lessons first."""
     whole = pack(lessons, loop.length)
     for first in range(0, len(whole.tokens), loop.rows):
@@ -165,88 +173,53 @@ def train(
     *,
     minutes: float | None = None,
     until: int | None = None,
-    report: Callable[[int, int, dict[str, float]], None],
-) -> None:
-    """Go on until the recipe's last step, step `until` or for `minutes`; saves every so often and at the end.
+) -> Iterator[int]:
+    """Go on until the recipe's last step, step `until` or for `minutes`; yields each step that is done.
 
-    A row of the log has the last step's losses (`exact`), their running mean and those of the held-out lessons.
+    The state is saved every so often and at the end. A row of the log has the last step's losses (`exact`), their
+    running means and those of the held-out lessons.
     """
     loop, began = trainer.recipe.loop, time.monotonic()
-    run.mkdir(parents=True, exist_ok=True)
     state = run / STATE
-    if state.exists():
-        trainer.restore(torch.load(state, weights_only=True))
-    recent: dict[str, float] = {}
     with (run / LOG).open("a", encoding="utf-8") as log:
         while trainer.step < loop.steps:
             means = trainer.advance()
-            for name, value in means.items():
-                recent[name] = 0.9 * recent.get(name, value) + 0.1 * value
-            report(trainer.step, loop.steps, recent)
             over = minutes is not None and time.monotonic() - began > 60 * minutes
-            over |= trainer.step == until
-            if trainer.step % loop.save and trainer.step < loop.steps and not over:
-                continue
-            row: dict[str, Any] = {"step": trainer.step, "train": rounded(recent), "exact": means}
-            if held_out is not None:
-                row["held_out"] = rounded(trainer.evaluate(held_out))
-            row["seconds"] = round(time.monotonic() - began, 1)
-            log.write(json.dumps(row) + "\n")
-            log.flush()
-            torch.save(trainer.state(), state.with_suffix(".new"))
-            state.with_suffix(".new").replace(state)
+            over |= trainer.step in (until, loop.steps)
+            if over or trainer.step % loop.save == 0:
+                row: dict[str, Any] = {"step": trainer.step, "exact": means}
+                row["train"] = rounded(trainer.recent)
+                if held_out is not None:
+                    row["held_out"] = rounded(trainer.evaluate(held_out))
+                row["seconds"] = round(time.monotonic() - began, 1)
+                log.write(json.dumps(row) + "\n")
+                log.flush()
+                torch.save(trainer.state(), state.with_suffix(".new"))
+                state.with_suffix(".new").replace(state)
+            yield trainer.step
             if over:
-                break
+                return
 
 
 def rounded(means: dict[str, float]) -> dict[str, float]:
     return {name: round(value, 6) for name, value in means.items()}
 
 
-def draw_curve(run: Path) -> Path:
-    """The learning curve of a run's log, as `curve.png` beside it."""
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    import matplotlib.pyplot as plt
+def draw_curve(run: Path, path: Path) -> None:
+    """The learning curve of a run's log."""
+    from matplotlib.figure import Figure
 
     rows = [json.loads(line) for line in (run / LOG).read_text().splitlines()]
-    figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")
+    figure = Figure(figsize=(7, 4), layout="constrained")
+    axes = figure.add_subplot()
     for part, style in (("train", "-"), ("held_out", "o-")):
-        for name in rows[0].get(part, {}):
+        for name in sorted({name for row in rows for name in row.get(part, {})}):
             points = [(r["step"], r[part][name]) for r in rows if name in r.get(part, {})]
             axes.plot(*zip(*points, strict=True), style, markersize=3, label=f"{name}, {part}")
-    axes.set_xlabel("step")
-    axes.set_ylabel("loss, nats")
-    axes.legend()
-    path = run / "curve.png"
-    figure.savefig(path, dpi=120)
-    plt.close(figure)
-    return path
-
-
-class Progress:
-    """A bar on a terminal, a line every so often elsewhere."""
-
-    def __init__(self, every: float = 30.0) -> None:
-        self.every = every if not sys.stderr.isatty() else 0.2
-        self.began = self.last = time.monotonic()
-        self.first: int | None = None
-
-    def __call__(self, step: int, steps: int, recent: dict[str, float]) -> None:
-        now = time.monotonic()
-        self.first = step - 1 if self.first is None else self.first
-        if now - self.last < self.every and step < steps:
-            return
-        self.last = now
-        left = (now - self.began) / (step - self.first) * (steps - step)
-        shown = ", ".join(f"{name} {value:.3f}" for name, value in recent.items())
-        line = f"step {step} of {steps}, {shown}, {left / 60:.0f} min left"
-        if sys.stderr.isatty():
-            bar = "#" * round(30 * step / steps)
-            print(f"\r[{bar:<30}] {line}\x1b[K", end="\n" if step == steps else "", file=sys.stderr)
-        else:
-            print(line, file=sys.stderr, flush=True)
+    axes.set(xlabel="step", ylabel="loss, nats")
+    if rows:
+        axes.legend()
+    figure.savefig(path)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -265,43 +238,42 @@ def run(args: argparse.Namespace) -> int:
     """Carry `redraft train` out; returns the exit code."""
     if args.threads:
         torch.set_num_threads(args.threads)
+    curve = args.run / "curve.svg"
     try:
-        recipe = read_recipe(args.recipe)
-        shards = Shards(args.shards)
-        held_out = Shards(args.held_out) if args.held_out else None
-        device = pick_device(args.device)
-        config = ModelConfig.load(args.model)
-        low = recipe.loop.precision == "bfloat16"
-        torch.manual_seed(recipe.loop.seed)
-        network = Network(
-            AdaptedCheckpoint(args.model),
-            config,
-            recipe.plan,
-            torch.bfloat16 if low else torch.float32,
-        ).to(device)
-        trainer = Trainer(network, recipe, shards)
+        picture.check(curve)
+        trainer = load_trainer(args)
         size = sum(p.numel() for p in trainer.trained)
-        print(f"{size / 1e6:.1f} M trained parameters, {len(shards)} lessons", file=sys.stderr)
-        train(
-            trainer,
-            args.run,
-            held_out,
-            minutes=args.minutes,
-            until=args.until,
-            report=Progress(),
-        )
-    except (ModelError, RecipeError, ShardError) as error:
+        print(f"{size / 1e6:.1f} M parameters, {len(trainer.shards)} lessons", file=sys.stderr)
+        args.run.mkdir(parents=True, exist_ok=True)
+        if (args.run / STATE).exists():
+            trainer.restore(torch.load(args.run / STATE, weights_only=True))
+        held_out = Shards(args.held_out) if args.held_out else None
+        steps = train(trainer, args.run, held_out, minutes=args.minutes, until=args.until)
+        left = trainer.recipe.loop.steps - trainer.step
+        for _ in progress(steps, lambda: f"train ({told(trainer.recent)})", left):
+            pass
+    except (ModelError, RecipeError, ShardError, picture.PictureError) as error:
         print(f"redraft train: {error}", file=sys.stderr)
         return 2
-    draw_curve(args.run)
+    draw_curve(args.run, curve)
     return 0
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    add_arguments(parser)
-    return run(parser.parse_args())
+def told(means: dict[str, float]) -> str:
+    return ", ".join(f"{name} {value:.3f}" for name, value in means.items())
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+def load_trainer(args: argparse.Namespace) -> Trainer:
+    """The checkpoint, recipe and shards that `args` name. A denoiser of the recipe's shape is trained further."""
+    recipe, shards = read_recipe(args.recipe), Shards(args.shards)
+    config = ModelConfig.load(args.model)
+    there = config.denoiser is not None and config.denoiser.trunk_layers == recipe.plan.denoiser
+    torch.manual_seed(recipe.loop.seed)
+    network = Network(
+        AdaptedCheckpoint(args.model),
+        config,
+        recipe.plan,
+        torch.bfloat16 if recipe.loop.precision == "bfloat16" else torch.float32,
+        Checkpoint(args.model, STEM) if there else None,
+    )
+    return Trainer(network.to(pick_device(args.device)), recipe, shards)

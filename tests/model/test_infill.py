@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -14,22 +13,18 @@ from tiny import random_bundle
 
 from model.context import ContextBuilder
 from model.denoise import Generation
+from model.evaluation.variants import build, parse_variant
+from model.gate import Gate
 from model.infill import Infiller, offered
+from model.local import LocalPredictor
 from model.prompt import PromptWriter
 from model.protocol import Request, Stop
 
 TEXT = "def area(radius):\n    return radius\n"
 
 
-def infill_bundle():
-    bundle = random_bundle()
-    bundle.config = replace(bundle.config, infill=True)
-    bundle.decoder.end_id = 0
-    return bundle
-
-
 def test_every_candidate_has_the_probability_of_its_tokens_and_an_end() -> None:
-    bundle = infill_bundle()
+    bundle = random_bundle(infill=True)
     request = Request("fim", "a.py", TEXT, TEXT.index("radius\n"), max_tokens=6)
     writer = PromptWriter(bundle.tokenizer, bundle.config)
     prompt = writer.fim("a.py", ContextBuilder(writer.count, 128).build(request))
@@ -67,7 +62,7 @@ def test_every_candidate_has_the_probability_of_its_tokens_and_an_end() -> None:
 
 
 def test_a_cut_inside_a_character_or_inside_what_is_required_is_no_candidate() -> None:
-    bundle = infill_bundle()
+    bundle = random_bundle(infill=True)
     tokens = bundle.tokenizer.encode("ret é")
     data = b"".join(bundle.tokenizer.token_bytes(t) for t in tokens)
     made = Generation(tokens=tokens, log_probs=[-1.0] * len(tokens), bytes=data)
@@ -91,3 +86,10 @@ def test_elsewhere_texts_are_left_as_they_are() -> None:
     assert offered(scores, "def f():\n    ", "\n    return x\n") == kept
     assert offered(scores, "", "return x\n") == kept
     assert offered(scores, "a\n", "   \n") == kept
+
+
+def test_every_variant_of_its_decoder_knows_the_end() -> None:
+    predictor = LocalPredictor(random_bundle(infill=True), Gate({}, {}), 256)
+    for name in ("causal", "refine:accept=0.5", "block:bound=0.5"):
+        assert build(parse_variant(name), predictor).bundle.decoder.end_id == 0
+    assert random_bundle().decoder.end_id is None

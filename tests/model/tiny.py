@@ -70,11 +70,15 @@ def real_tokenizer() -> Tokenizer:
     return Tokenizer(EMBEDDED / "tokenizer.json", list(control_ids(config)))
 
 
-def random_bundle(decoding: Decoding = "refine") -> Bundle:
+def random_bundle(decoding: Decoding = "refine", *, infill: bool = False) -> Bundle:
     """The real tokenizer over a tiny random trunk: prompts are real, answers are noise."""
     embedded = ModelConfig.load(EMBEDDED)
     config = replace(
-        CONFIG, vocab_size=embedded.vocab_size, max_positions=4096, special=embedded.special
+        CONFIG,
+        vocab_size=embedded.vocab_size,
+        max_positions=4096,
+        special=embedded.special,
+        infill=infill,
     )
     tokenizer, trunk = real_tokenizer(), random_trunk(config)
     denoiser = random_denoiser(trunk)

@@ -17,13 +17,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import random
 import sys
 from collections import Counter
 from pathlib import Path
 from typing import IO, Any
 
+from model.evaluation.benchmarks import default_data
 from model.training.data.allowlist import (
     ALLOW_LIST,
     Package,
@@ -152,10 +152,8 @@ def write_cases(
 
 
 def default_test_data() -> Path | None:
-    """`$REDRAFT_DATA`, else `../shared/data` beside the repository, if there."""
-    given = os.environ.get("REDRAFT_DATA")
-    beside = Path(__file__).resolve().parents[3].parent / "shared" / "data"
-    folder = Path(given) if given else beside
+    """The folder of the public benchmarks, if there."""
+    folder = default_data()
     return folder if folder.is_dir() else None
 
 

@@ -57,3 +57,13 @@ def test_what_is_not_known_is_not_told() -> None:
 
 def test_clock_time() -> None:
     assert [clock_time(s) for s in (0, 59.6, 61, 3723)] == ["0:00", "1:00", "1:01", "1:02:03"]
+
+
+def test_a_label_that_changes_is_asked_each_time() -> None:
+    out, losses = io.StringIO(), iter((3, 2, 1))
+    list(progress("abc", lambda: f"train {next(losses)}", stream=out, clock=ticking(10)))
+    assert [line.split(":")[0] for line in out.getvalue().splitlines()] == [
+        "train 3",
+        "train 2",
+        "train 1",
+    ]

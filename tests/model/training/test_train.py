@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import sys
+from argparse import Namespace
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,7 +24,7 @@ from model.training.network import Network, Plan
 from model.training.objective import Noise, draw_canvas, losses
 from model.training.recipe import Loop, Recipe, RecipeError, read_recipe
 from model.training.shards import ShardError, Shards, pack, write_shard
-from model.training.train import STATE, Trainer, train
+from model.training.train import STATE, Trainer, load_trainer, train
 from model.transformer import Transformer
 from model.weights import Checkpoint
 
@@ -71,16 +72,12 @@ def trainer(folder: Path, how: Recipe, family: str = "llama") -> Trainer:
     return Trainer(network, how, Shards(folder / "shards"))
 
 
-def silent(*_: object) -> None:
-    pass
-
-
 def test_a_resumed_run_has_the_same_losses_as_one_that_was_not_interrupted(
     shards: Path, tmp_path: Path
 ) -> None:
     whole = trainer(shards, recipe())
     expected = [whole.advance() for _ in range(6)]
-    train(trainer(shards, recipe()), tmp_path, minutes=0.0, report=silent)
+    assert list(train(trainer(shards, recipe()), tmp_path, minutes=0.0)) == [1]
     again = trainer(shards, recipe())
     torch.manual_seed(99)
     again.restore(torch.load(tmp_path / STATE, weights_only=True))
@@ -290,3 +287,18 @@ def test_a_damaged_adapter_is_refused(shards: Path, tmp_path: Path) -> None:
     (tmp_path / "adapter_model.safetensors").write_bytes(b"short")
     with pytest.raises(ModelError, match="truncated or damaged"):
         AdaptedCheckpoint(tmp_path)
+
+
+def test_a_denoiser_that_is_there_is_trained_further(shards: Path, tmp_path: Path) -> None:
+    plan = Plan("frozen", denoiser=(0, 2), locate=False)
+    one = trainer(shards, Recipe(plan, Noise(blocks=4, sizes=(6,)), recipe().loop))
+    one.advance()
+    export(one.state(), plan, shards / "base", tmp_path / "out")
+    how = tmp_path / "more.toml"
+    text = '[plan]\ntune = "frozen"\ndenoiser = [{}]\nlocate = false\n[loop]\nsteps = 3\n'
+    words = {"device": "cpu", "shards": shards / "shards", "model": tmp_path / "out"}
+    stored = Checkpoint(tmp_path / "out", "denoiser").get("denoiser.fuse.weight")
+    for layers, same in (("0, 2", True), ("0, 1", False)):
+        how.write_text(text.format(layers))
+        network = load_trainer(Namespace(recipe=str(how), **words)).network
+        assert torch.equal(network.fuse.weight, stored) is same
