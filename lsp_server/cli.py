@@ -1,4 +1,4 @@
-"""The command line: `redraft lsp | predict | eval | bench | data | pack | train | export | demo | doctor | settings`.
+"""The command line: `redraft COMMAND`.
 
 Responsible for arguments, for the table of commands and for the exit code. Each command's code is
 imported when it runs, so that the server starts without torch.
@@ -165,6 +165,18 @@ def _doctor(options: argparse.Namespace) -> int:
     return doctor.run(options)
 
 
+def _feedback_arguments(parser: Parser) -> None:
+    from lsp_server import feedback_command
+
+    feedback_command.add_arguments(parser)
+
+
+def _feedback(options: argparse.Namespace) -> int:
+    from lsp_server import feedback_command
+
+    return feedback_command.run(options)
+
+
 def _settings(options: argparse.Namespace) -> int:
     from lsp_server.settings import settings_markdown
 
@@ -185,6 +197,9 @@ COMMANDS = {
     "pack": _of_training("pack", "write training data as shards for one model"),
     "train": _of_training("train", "train what a recipe names, or go on with it"),
     "export": _of_training("export", "write what was trained as a checkpoint folder"),
+    "feedback": Command(
+        "show, export or delete what became of suggestions", _feedback_arguments, _feedback
+    ),
     "demo": Command("see it work on a real source file", _demo_arguments, _demo),
     "doctor": Command("tell what is installed and what is wrong", _doctor_arguments, _doctor),
     "settings": Command("print the settings table", _no_arguments, _settings),

@@ -107,6 +107,7 @@ class Pipeline:
             ghost = _ghost(moment, suggestion.edits, document)
             if ghost is None:
                 return None
+        self._session.presented(suggestion, document)
         self._session.status.spoke("live")
         return Answer(suggestion, document, ghost)
 
@@ -208,6 +209,7 @@ class Pipeline:
                 ghost = _ghost(moment, suggestion.edits, document)
             if question.mode == "fim" and ghost is None:
                 return self._silent("current-preferred")
+        session.presented(suggestion, document)
         session.status.spoke("model")
         return Answer(suggestion, document, ghost)
 

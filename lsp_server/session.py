@@ -15,10 +15,11 @@ from lsprotocol import types as lsp
 from diffing.edits import minimal_edits
 from diffing.history import EditHistory
 from lsp_server.documents import Change, Document, DocumentStore
+from lsp_server.feedback import Feedback
 from lsp_server.related import Candidates, FileCache
 from lsp_server.settings import Settings, parse_settings
 from lsp_server.status import Status
-from lsp_server.suggestions import Outcome, SuggestionBook
+from lsp_server.suggestions import Outcome, Suggestion, SuggestionBook
 from lsp_server.workspace import Workspace, file_path
 from model.protocol import Predictor
 
@@ -36,7 +37,10 @@ class Session:
         self.workspace = Workspace()
         self.documents = DocumentStore(self.workspace.path_name)
         self.history = EditHistory()
-        self.suggestions = SuggestionBook(self._on_outcome)
+        self.feedback = Feedback()
+        self.suggestions = SuggestionBook(
+            self._on_outcome, self.feedback.applied, self.feedback.shown
+        )
         self.status = Status(notify)
         self.files = FileCache()
         self.predictor: Predictor | None = None
@@ -63,6 +67,9 @@ class Session:
         self.settings = settings
         logging.getLogger("lsp_server").setLevel(settings.log_level.upper())
         self.workspace.apply_settings(settings)
+        self.feedback.use(
+            enable=settings.enable and settings.feedback_enable, keep_text=settings.feedback_text
+        )
         self.policy_changed()
 
     def policy_changed(self) -> None:
@@ -95,6 +102,7 @@ class Session:
         document = self.documents.get(change.uri)
         if change.edits and document is not None and self.verdict(document) is None:
             self._record(change, accepted)
+            self.feedback.changed(change, lambda: document.text)
         for listener in self.change_listeners:
             listener(change)
 
@@ -114,10 +122,16 @@ class Session:
 
     def closed(self, uri: str) -> None:
         self.documents.close(uri)
+        self.feedback.closed(uri)
         self.suggestions.document_closed(uri)
         self._verdicts.pop(uri, None)
         if uri in self._looked_at:
             self._looked_at.remove(uri)
+
+    def presented(self, suggestion: Suggestion, document: Document) -> None:
+        """A suggestion goes to the client."""
+        if self.suggestions.present(suggestion):
+            self.feedback.offered(suggestion, document.language, document.path, document.text)
 
     def focused(self, uri: str) -> None:
         """The user looks at this document now."""
@@ -168,6 +182,7 @@ class Session:
 
     def _on_outcome(self, outcome: Outcome) -> None:
         self.status.outcomes[outcome.state.value] += 1
+        self.feedback.ended(outcome)
         logger.info(
             "suggestion %s: %s after %.1f s",
             outcome.suggestion.id,

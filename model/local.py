@@ -151,6 +151,7 @@ class LocalPredictor:
                 "cached_tokens": float(work.cached),
                 "denoising_steps": float(work.denoising_steps),
             },
+            source=best.source,
             where=likeliest_lines(found) if request.mode == "next_edit" else (),
         )
 

@@ -102,6 +102,7 @@ class Prediction:
     probability that the user would accept it. `forwards` counts passes of the model after the context was encoded.
     `truncated` is set when the answer was cut by a token limit. `where` are lines of `Request.text` (from 0) with the
     probability that the next edit is there, most likely first; what is missing to 1 is "nowhere" and lines not named.
+    `features` are what `confidence` was made of and `source` names the maker of the edits: feedback is kept with both.
     """
 
     edits: tuple[Edit, ...] = ()
@@ -114,6 +115,7 @@ class Prediction:
     tokens: int = 0
     model: str = ""
     features: Mapping[str, float] = field(default_factory=dict)
+    source: str = ""
     where: tuple[tuple[int, float], ...] = ()
 
 

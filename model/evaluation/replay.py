@@ -18,7 +18,6 @@ import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
-from os.path import commonprefix
 from pathlib import Path
 from typing import Any
 
@@ -157,11 +156,17 @@ def way_of_line(group: Hunk, number: int) -> tuple[int, str, list[str]]:
     old = group.old_lines[number].rstrip("\n") if number < len(group.old_lines) else ""
     alike = SequenceMatcher(None, old, bare, autojunk=False).ratio() > 0.5
     if old.strip() and (alike or bare.startswith(old)):
-        low = len(commonprefix((old, bare)))
+        low = shared(old, bare)
         room = min(len(old), len(bare)) - low
-        same = len(commonprefix((old[::-1][:room], bare[::-1][:room])))
+        same = shared(old[::-1][:room], bare[::-1][:room])
         return low, bare[len(bare) - same :], list(group.old_lines[number + 1 :])
     return len(bare) - len(bare.lstrip()), "", list(group.old_lines[number:])
+
+
+def shared(left: str, right: str) -> int:
+    """Length of the common beginning."""
+    pairs = enumerate(zip(left, right, strict=False))
+    return next((at for at, (a, b) in pairs if a != b), min(len(left), len(right)))
 
 
 def pause_weight(line: str, column: int) -> float:
