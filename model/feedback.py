@@ -189,7 +189,9 @@ class Store:
         columns = "id, made, mode, source, confidence, features, language, model, text"
         for row in self._db.execute(f"SELECT {columns} FROM suggestions ORDER BY made, id"):
             features, text = json.loads(row[5]), None if row[8] is None else json.loads(row[8])
-            suggested = Suggested(*row[:5], features, row[6], row[7], text)
+            id, made, mode, source, confidence = row[:5]
+            known = (features, row[6], row[7], text)
+            suggested = Suggested(id, made, mode, source, confidence, *known)
             yield Life(suggested, tuple(happened.get(row[0], ())))
 
     def empty(self) -> int:

@@ -1,9 +1,8 @@
 """Where is the next edit: drafts are judged by the model, each against the text as it stands.
 
-Responsible for writing the present and the drafted text of each place as branches of one context, and for the
-distribution over lines and "nowhere" that their calibrated probabilities give. A draft's gain is the log-likelihood of
-its lines and the two lines after them, minus that of the present lines and the same two, given the recent edits and the
-lines before. Knows nothing of how drafts are made or what is shown.
+Responsible for writing the present and the drafted text of each place as branches of one context. A draft's gain is the
+log-likelihood of its lines and the two lines after them, minus that of the present lines and the same two, given the
+recent edits and the lines before. Knows nothing of how drafts are made or what is shown.
 """
 
 from __future__ import annotations
@@ -225,16 +224,3 @@ def _excerpts(
         if line in before:
             run.append(line)
     return chosen, ids, starts
-
-
-def distribution(probabilities: Iterable[tuple[int, float]]) -> dict[int | None, float]:
-    """From (line, probability that an edit there is right) to one distribution over lines and None, "nowhere".
-
-    Odds add up per line, and nowhere has odds 1: one candidate alone keeps its probability.
-    """
-    odds: dict[int | None, float] = {None: 1.0}
-    for line, probability in probabilities:
-        p = min(max(probability, 0.0), 1 - 1e-6)
-        odds[line] = odds.get(line, 0.0) + p / (1 - p)
-    total = sum(odds.values())
-    return {line: value / total for line, value in odds.items()}

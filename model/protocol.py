@@ -31,7 +31,8 @@ class Request:
     """One question about one document.
 
     `cursor` is a code point offset into `text`. `history` holds unified diffs, oldest first, over any file of the
-    workspace; `text` already contains them. `path` is relative to the workspace where there is one.
+    workspace; `text` already contains them. `path` is relative to the workspace where there is one. `signals` are
+    numbers that the caller knows of the user and that a gate may weigh, such as how fast he types.
     """
 
     mode: Mode
@@ -42,6 +43,7 @@ class Request:
     history: tuple[str, ...] = ()
     related: tuple[Snippet, ...] = ()
     diagnostics: tuple[str, ...] = ()
+    signals: Mapping[str, float] = field(default_factory=dict, hash=False)
     max_tokens: int = 64
     max_lines: int = 12
 

@@ -9,32 +9,18 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from diffing.edits import Edit
+from model.candidate import Candidate
 from model.evaluation.cases import Output, whole_rows
 from model.protocol import Request
 
 DIGITS = 5
 
 
-@dataclass(frozen=True, slots=True)
-class Proposal:
-    """One suggestion with what is known of it before any gate. `link`, `distance` and `line` as in
-    `model.local.Candidate`."""
-
-    source: str
-    edits: tuple[Edit, ...]
-    features: Mapping[str, float]
-    tokens: int = 0
-    link: tuple[str, str] | None = None
-    distance: int = 0
-    line: int = 0
-
-
-Ask = Callable[[Request], tuple[Sequence[Proposal], float]]
+Ask = Callable[[Request], tuple[Sequence[Candidate], float]]
 """The suggestions for a request and the milliseconds they took."""
 
 
@@ -55,7 +41,7 @@ class Recorded:
         self._output = Output(path, resume=True) if ask else None
         self.asked = 0
 
-    def __call__(self, request: Request) -> tuple[list[Proposal], float] | None:
+    def __call__(self, request: Request) -> tuple[list[Candidate], float] | None:
         """The suggestions for a request and how many milliseconds they once took."""
         key = key_of(request)
         if key not in self._rows and self._ask is not None and self._output is not None:
@@ -65,14 +51,14 @@ class Recorded:
             self._rows[key] = {"key": key, "ms": round(took, 1), "proposals": found}
             self._output.write(self._rows[key])
         row = self._rows.get(key)
-        return None if row is None else ([_proposal(one) for one in row["proposals"]], row["ms"])
+        return None if row is None else ([_candidate(one) for one in row["proposals"]], row["ms"])
 
     def close(self) -> None:
         if self._output is not None:
             self._output.close()
 
 
-def _row(one: Proposal) -> dict[str, Any]:
+def _row(one: Candidate) -> dict[str, Any]:
     features = {name: float(f"{value:.{DIGITS}g}") for name, value in one.features.items()}
     return {
         "source": one.source,
@@ -85,13 +71,15 @@ def _row(one: Proposal) -> dict[str, Any]:
     }
 
 
-def _proposal(row: Mapping[str, Any]) -> Proposal:
-    return Proposal(
+def _candidate(row: Mapping[str, Any]) -> Candidate:
+    link = row["link"]
+    return Candidate(
         row["source"],
         tuple(Edit(*edit) for edit in row["edits"]),
+        0.0,
         row["features"],
         row["tokens"],
-        None if row["link"] is None else (row["link"][0], row["link"][1]),
+        None if link is None else (link[0], link[1]),
         row["distance"],
         row["line"],
     )
