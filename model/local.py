@@ -30,7 +30,7 @@ from model.config import ModelError
 from model.context import Context, ContextBuilder
 from model.denoise import Decoding, Generation
 from model.draft import drafts
-from model.gate import Gate
+from model.gate import Gate, load_for_user
 from model.infill import Infiller
 from model.locate import judge_drafts
 from model.prompt import PromptWriter
@@ -82,11 +82,13 @@ class LocalPredictor:
         threads: int | None = None,
         decoding: Decoding | Literal["auto"] = "auto",
         context_tokens: int | None = None,
+        tuned: Path | None = None,
     ) -> LocalPredictor:
         """Load a model folder (the embedded one by default).
 
         `context_tokens` bounds the prompt; by default 512 on a CPU and 8,192 on a GPU, at most 32,768 or the model's
-        own limit. Raises `ModelError` with a reason a user can act on.
+        own limit. `tuned` is a folder that may hold a gate of the user's own. Raises `ModelError` with a reason a
+        user can act on.
         """
         folder, where = path or EMBEDDED, pick_device(device)
         wanted = context_tokens or (GPU_CONTEXT if where.type == "cuda" else CPU_CONTEXT)
@@ -103,7 +105,7 @@ class LocalPredictor:
             max_tokens=min(wanted, MOST_CONTEXT) + ANSWER_ROOM,
         )
         budget = min(wanted, bundle.prefixes.max_tokens - ANSWER_ROOM)
-        return cls(bundle, Gate.load(folder), budget)
+        return cls(bundle, load_for_user(folder, bundle.config.name, tuned), budget)
 
     @property
     def device(self) -> str:

@@ -72,7 +72,7 @@ def trace_of(case: Case, most: int = 3) -> Trace:
     if not pauses[0].wanted:
         pauses.append(Pause(replace(case.request, mode="fim"), expected))
     elif case.request.mode == "next_edit":
-        pauses += typing_pauses(case.request, expected[0], rng)
+        pauses += typing_pauses(case.request, expected, rng)
     return Trace(
         case.id,
         kind,
@@ -83,8 +83,14 @@ def trace_of(case: Case, most: int = 3) -> Trace:
     )
 
 
-def typing_pauses(request: Request, target: str, rng: random.Random) -> Iterator[Pause]:
-    """The pauses while `request.text` is typed into `target`, the first change group of it."""
+def typing_pauses(
+    request: Request, expected: tuple[str, ...], rng: random.Random
+) -> Iterator[Pause]:
+    """The pauses while `request.text` is typed into the first of `expected`, the first change group of it.
+
+    What is also to be done elsewhere, by the other answers, is right all the time.
+    """
+    target = expected[0]
     base, history = before_newest(request)
     lead: list[Moment] = []
     gap = rng.randint(4, KEYS_BETWEEN[1])
@@ -96,9 +102,31 @@ def typing_pauses(request: Request, target: str, rng: random.Random) -> Iterator
         stop = max(ready, key=lambda one: (one.weight, one.keys))
         grown = unified_diff(base, stop.text, request.path)
         asked = replace(request, text=stop.text, cursor=stop.cursor, history=(*history, grown))
-        yield Pause(asked, (target,), stop.keys)
+        others = elsewhere(request.text, target, expected[1:], stop.text)
+        yield Pause(asked, (target, *others), stop.keys)
         lead = lead[lead.index(stop) + 1 :]
         gap = KEYS_BETWEEN[1]
+
+
+def elsewhere(text: str, target: str, answers: tuple[str, ...], now: str) -> Iterator[str]:
+    """`now`, on the way from `text` to `target`, with what each answer does to `text` in one other place."""
+    own = change_groups(text, target)[0]
+    grown = len(now.splitlines()) - len(text.splitlines())
+    lines = now.splitlines(keepends=True)
+    for answer in answers:
+        group, *more = change_groups(text, answer)
+        if more or touches(group, own):
+            continue
+        start = group.old_start + (grown if group.old_start > own.old_start else 0)
+        end = start + len(group.old_lines)
+        if tuple(lines[start:end]) == group.old_lines:
+            yield "".join([*lines[:start], *group.new_lines, *lines[end:]])
+
+
+def touches(left: Hunk, right: Hunk) -> bool:
+    return left.old_start <= right.old_start + len(
+        right.old_lines
+    ) and right.old_start <= left.old_start + len(left.old_lines)
 
 
 def before_newest(request: Request) -> tuple[str, tuple[str, ...]]:
