@@ -165,6 +165,18 @@ def _doctor(options: argparse.Namespace) -> int:
     return doctor.run(options)
 
 
+def _simulate_arguments(parser: Parser) -> None:
+    from model.evaluation import simulate_command
+
+    simulate_command.add_arguments(parser)
+
+
+def _simulate(options: argparse.Namespace) -> int:
+    from model.evaluation import simulate_command
+
+    return simulate_command.run(options)
+
+
 def _feedback_arguments(parser: Parser) -> None:
     from lsp_server import feedback_command
 
@@ -193,6 +205,11 @@ COMMANDS = {
     "predict": _of_evaluation("predict", "answer a file of cases"),
     "eval": _of_evaluation("eval", "answer a file of cases and score the answers"),
     "bench": _of_evaluation("bench", "measure speed"),
+    "simulate": Command(
+        "let a simulated user judge suggestions, with one gate or several",
+        _simulate_arguments,
+        _simulate,
+    ),
     "data": _of_training("data", "build training data from package releases"),
     "pack": _of_training("pack", "write training data as shards for one model"),
     "train": _of_training("train", "train what a recipe names, or go on with it"),

@@ -51,7 +51,8 @@ class FeedbackError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Suggested:
-    """A suggestion that was offered. `made` is Unix time; `text` is None unless the user keeps text."""
+    """A suggestion that was offered. `made` is Unix time; `text` is None unless the user keeps text. `group` is
+    set where a simulation made it, and not kept in a store."""
 
     id: str
     made: float
@@ -62,6 +63,7 @@ class Suggested:
     language: str = ""
     model: str = ""
     text: Mapping[str, Any] | None = None
+    group: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,6 +265,8 @@ def to_json(life: Life) -> dict[str, Any]:
     row: dict[str, Any] = {"id": one.id, "made": one.made, "mode": one.mode, "source": one.source}
     row |= {"confidence": one.confidence, "features": dict(one.features)}
     row |= {"language": one.language, "model": one.model}
+    if one.group:
+        row["group"] = one.group
     if one.text is not None:
         row["text"] = dict(one.text)
     row["events"] = [
@@ -284,6 +288,7 @@ def from_json(row: Mapping[str, Any]) -> Life:
             str(row.get("language", "")),
             str(row.get("model", "")),
             row.get("text"),
+            str(row.get("group", "")),
         )
         events = tuple(
             Event(suggested.id, e["state"], float(e["after"]), e.get("value"), e.get("why"))

@@ -145,6 +145,11 @@ class LocalPredictor:
             where=likeliest_lines(found) if request.mode == "next_edit" else (),
         )
 
+    @torch.inference_mode()
+    def propose(self, request: Request) -> list[Candidate]:
+        """All suggestions of every source, whatever they take."""
+        return self.candidates(request, Work(), Stop(), exhaustive=True)
+
     def candidates(
         self, request: Request, work: Work, stop: Stop, *, exhaustive: bool = False
     ) -> list[Candidate]:
@@ -175,7 +180,7 @@ class LocalPredictor:
                 COMPLETION,
                 (completion.edit(request.cursor),),
                 0.0,
-                completion.features(),
+                {**completion.features(), "denoising_steps": float(made.denoising_steps)},
                 completion.tokens,
                 line=line,
             )

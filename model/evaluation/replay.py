@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from diffing.hunks import Hunk, change_groups, reverse_unified, unified_diff
-from model.evaluation.cases import Case, Id, encode
+from model.evaluation.cases import Case, Id, encode, parse_line
 from model.protocol import Request
 
 KEYS_BETWEEN = (8, 15)
@@ -248,6 +248,26 @@ def sample(path: Path, count: int, per_package: int) -> Iterator[Mapping[str, An
                     chosen.append((order, row))
                     left -= 1
     yield from (row for _, row in sorted(chosen, key=lambda one: one[0]))
+
+
+def drawn(path: Path, count: int, per_package: int) -> Iterator[Case]:
+    """A fixed random sample of the next-edit cases that have a history, in random order, of all kinds as they come."""
+    heap: list[tuple[int, int, bytes]] = []
+    with path.open("rb") as lines:
+        for number, line in enumerate(lines):
+            name = line.partition(b'", "mode"')[0]
+            if name.endswith((b"-fim", b"-idle")) or len(line) > 2 * MAX_CHARS:
+                continue
+            keep = heapq.heappushpop if len(heap) >= 2 * count else heapq.heappush
+            keep(heap, (-zlib.crc32(b"drafts" + line), number, line))
+    taken: dict[str, int] = {}
+    for _, number, line in sorted(heap, reverse=True):
+        case = parse_line(line, number)
+        assert isinstance(case, Case)
+        package = case.row["meta"]["package"]
+        if taken.get(package, 0) < per_package and sum(taken.values()) < count:
+            taken[package] = taken.get(package, 0) + 1
+            yield case
 
 
 def main() -> None:
