@@ -214,6 +214,7 @@ COMMANDS = {
     "pack": _of_training("pack", "write training data as shards for one model"),
     "train": _of_training("train", "train what a recipe names, or go on with it"),
     "export": _of_training("export", "write what was trained as a checkpoint folder"),
+    "tune": _of_training("tune", "let the gate learn from what you accepted and rejected"),
     "feedback": Command(
         "show, export or delete what became of suggestions", _feedback_arguments, _feedback
     ),

@@ -1,0 +1,244 @@
+"""`redraft tune`: the gate learns from what its user accepted and rejected, on his own machine.
+
+Responsible for the command: reading the store or exported lines, the split by time, training, the refusal of a gate
+that is not better on the feedback it has not seen, the files in the user's folder, and what is printed. Knows nothing
+of a running server; one that starts later loads the new gate.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from model.bundle import EMBEDDED
+from model.config import ModelError
+from model.evaluation.gate_metrics import auroc, expected_calibration_error, share
+from model.evaluation.picture import PictureError, check
+from model.feedback import FILE as STORE
+from model.feedback import FeedbackError, Life, Store, data_folder, from_json
+from model.gate import FILE, SETTINGS, Gate, fingerprint, load_for_user, tuned_path
+from model.training.gate_fit import Sample, tune
+from model.training.labels import label
+from model.training.threshold import THETAS, choose, interval, utility
+
+LEAST_EVENTS = 40
+LEAST_OF_EACH = 5
+HELD_OUT = 0.3
+PENALTY = 0.01
+BETA = 2.0
+SIGNALS = ("after rejection", "typing speed")
+KEPT_BACK = ".before"
+
+
+class TuneError(Exception):
+    """Nothing was changed; the message is for the user."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A suggestion that its user judged."""
+
+    mode: str
+    source: str
+    sample: Sample
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "feedback", nargs="?", type=Path, help="JSON lines (default: your own store)"
+    )
+    parser.add_argument("--model", type=Path, default=EMBEDDED, help="the folder of the model")
+    parser.add_argument("--home", type=Path, help="where the tuned gate goes (default: your data)")
+    parser.add_argument("--picture", type=Path, metavar="FILE", help="draw before and after (.svg)")
+    parser.add_argument("--dry-run", action="store_true", help="tell only; change nothing")
+    parser.add_argument("--rollback", action="store_true", help="the gate before the last tuning")
+
+
+def run(args: argparse.Namespace) -> int:
+    """0: the gate was replaced (or would be), 1: it was not, and why."""
+    try:
+        if args.picture:
+            check(args.picture)
+        home = args.home or data_folder()
+        name = json.loads((args.model / "config.json").read_text(encoding="utf-8"))["name"]
+        path = tuned_path(home, name)
+        if args.rollback:
+            print(rollback(path))
+            return 0
+        gate = load_for_user(args.model, name, home)
+        judged = judgements(read(args.feedback, home))
+        seconds = time.perf_counter()
+        seen, held = split(judged)
+        candidate = tuned(gate, seen)
+        final = tuned(gate, judged)
+        seconds = time.perf_counter() - seconds
+        print(report(gate, candidate, held, len(seen), seconds))
+        if args.picture:
+            from model.training.tune_picture import draw
+
+            draw(args.picture, {"before": outcomes(gate, held), "after": outcomes(candidate, held)})
+        refuse_unless_better(gate, candidate, held)
+        if args.dry_run:
+            print("The new gate is better; nothing was changed (--dry-run).")
+            return 0
+        about = {"base": fingerprint(args.model / FILE), "events": len(judged)}
+        about["made"] = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+        install(replace(final, about=about), path)
+        print(
+            f"The new gate is in use from the next start on: {path}\nBack: redraft tune --rollback"
+        )
+    except (TuneError, FeedbackError, ModelError, PictureError, OSError, ValueError) as error:
+        print(f"redraft tune: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def read(path: Path | None, home: Path) -> list[Life]:
+    """Feedback of a file of exported lines, else of the user's store."""
+    if path is not None:
+        return [from_json(json.loads(line)) for line in path.open(encoding="utf-8") if line.strip()]
+    store = home / STORE
+    if not store.exists():
+        raise TuneError(f"there is no feedback yet ({store})")
+    with Store(store) as opened:
+        return list(opened.lives())
+
+
+def judgements(lives: Sequence[Life]) -> list[Judged]:
+    """What was said of suggestions, oldest first. TuneError when it is too little to learn from."""
+    found = []
+    for life in sorted(lives, key=lambda one: one.suggested.made):
+        one = life.suggested
+        if one.source and (said := label(life)) is not None:
+            found.append(Judged(one.mode, one.source, Sample(one.features, said, one.group)))
+    accepted = sum(one.sample.accepted for one in found)
+    if len(found) < LEAST_EVENTS or min(accepted, len(found) - accepted) < LEAST_OF_EACH:
+        raise TuneError(
+            f"{len(found)} suggestions were judged, {accepted} of them wanted; at least {LEAST_EVENTS} "
+            f"are needed, {LEAST_OF_EACH} of each sort. Nothing was changed."
+        )
+    return found
+
+
+def split(judged: Sequence[Judged]) -> tuple[list[Judged], list[Judged]]:
+    """The older ones to learn from and the newest to tell whether it helped."""
+    at = round(len(judged) * (1 - HELD_OUT))
+    return list(judged[:at]), list(judged[at:])
+
+
+def tuned(gate: Gate, judged: Sequence[Judged]) -> Gate:
+    """The gate after KTO with itself as the reference, and thresholds of most utility."""
+    models = dict(gate.models)
+    for source in sorted({one.source for one in judged}):
+        if (reference := gate.models.get(source)) is None:
+            continue
+        samples = [
+            Sample(gate.full(source, one.sample.features), one.sample.accepted, one.sample.group)
+            for one in judged
+            if one.source == source
+        ]
+        if both_sorts(samples):
+            models[source] = tune(
+                samples, reference, names=known(samples), beta=BETA, penalty=PENALTY
+            )
+    changed = Gate(models, gate.thresholds, gate.about)
+    thresholds = {}
+    for mode, values in gate.thresholds.items():
+        pairs = [
+            pair
+            for one, pair in zip(judged, outcomes(changed, judged), strict=True)
+            if one.mode == mode
+        ]
+        enough = len(pairs) >= LEAST_EVENTS
+        thresholds[mode] = {
+            name: choose(pairs, THETAS[name]) if enough else values[name] for name in SETTINGS
+        }
+    return Gate(models, thresholds, gate.about)
+
+
+def known(samples: Sequence[Sample]) -> list[str]:
+    """Features that the server alone knows, where they were kept."""
+    return [name for name in SIGNALS if any(name in sample.features for sample in samples)]
+
+
+def both_sorts(samples: Sequence[Sample]) -> bool:
+    accepted = sum(sample.accepted for sample in samples)
+    return min(accepted, len(samples) - accepted) >= LEAST_OF_EACH
+
+
+def outcomes(gate: Gate, judged: Sequence[Judged]) -> list[tuple[float, bool]]:
+    """The gate's probability of each suggestion, and whether it was wanted."""
+    return [(gate.probability(o.source, o.sample.features), o.sample.accepted) for o in judged]
+
+
+def worth(gate: Gate, judged: Sequence[Judged], setting: str = "balanced") -> float:
+    """Utility of what the gate would have shown of these."""
+    return sum(
+        utility([pair], gate.threshold(one.mode, setting), THETAS[setting])
+        for one, pair in zip(judged, outcomes(gate, judged), strict=True)
+    )
+
+
+def refuse_unless_better(before: Gate, after: Gate, held: Sequence[Judged]) -> None:
+    """TuneError unless the new gate is worth more on the newest feedback, which it has not seen."""
+    old, new = worth(before, held), worth(after, held)
+    if new <= old:
+        raise TuneError(
+            f"the tuned gate is not better on the newest {len(held)} suggestions "
+            f"(utility {new:.2f}, before {old:.2f}). The gate stays as it is."
+        )
+
+
+def report(before: Gate, after: Gate, held: Sequence[Judged], seen: int, seconds: float) -> str:
+    """Before and after on the feedback that was held out."""
+    lines = [f"{seen} suggestions to learn from, the newest {len(held)} to tell; {seconds:.1f} s"]
+    lines += ["", "| | shown | accepted | accept rate | utility | AUROC | ECE |"]
+    lines.append("| --- |" + " ---: |" * 6)
+    for name, gate in (("before", before), ("after", after)):
+        pairs = outcomes(gate, held)
+        shown = [
+            accepted
+            for one, (p, accepted) in zip(held, pairs, strict=True)
+            if p >= gate.threshold(one.mode, "balanced")
+        ]
+        rate = share(sum(shown), len(shown))
+        scores, said = [p for p, _ in pairs], [a for _, a in pairs]
+        area, error = auroc(scores, said), expected_calibration_error(scores, said)
+        told = ["-" if rate is None else f"{100 * rate:.1f} %", f"{worth(gate, held):.2f}"]
+        told += ["-" if value is None else f"{value:.3f}" for value in (area, error)]
+        lines.append(f"| {name} | {len(shown)} | {sum(shown)} | " + " | ".join(told) + " |")
+    for mode in sorted({one.mode for one in held}):
+        pairs = [p for one, p in zip(held, outcomes(after, held), strict=True) if one.mode == mode]
+        low, high = interval(pairs)
+        lines.append(
+            f"\nThreshold of {mode}: {after.threshold(mode, 'balanced'):.3f}, was "
+            f"{before.threshold(mode, 'balanced'):.3f}; 95 % of samples of the held-out feedback choose "
+            f"{low:.3f} to {high:.3f}"
+        )
+    return "\n".join(lines)
+
+
+def install(gate: Gate, path: Path) -> None:
+    """Put a gate in its place; the one that was there is kept."""
+    if path.exists():
+        os.replace(path, path.with_name(path.name + KEPT_BACK))
+    gate.write(path)
+
+
+def rollback(path: Path) -> str:
+    """Undo the last tuning: back to the tuned gate before it, or to the one that the model ships with."""
+    if not path.exists():
+        raise TuneError("there is no tuned gate to go back from")
+    before = path.with_name(path.name + KEPT_BACK)
+    if before.exists():
+        os.replace(before, path)
+        return "The tuned gate of before is in use again."
+    path.unlink()
+    return "The gate that the model ships with is in use again."
