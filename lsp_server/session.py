@@ -16,10 +16,11 @@ from diffing.edits import minimal_edits
 from diffing.history import EditHistory
 from lsp_server.documents import Change, Document, DocumentStore
 from lsp_server.feedback import Feedback
+from lsp_server.mood import Mood
 from lsp_server.related import Candidates, FileCache
 from lsp_server.settings import Settings, parse_settings
 from lsp_server.status import Status
-from lsp_server.suggestions import Outcome, Suggestion, SuggestionBook
+from lsp_server.suggestions import Outcome, State, Suggestion, SuggestionBook
 from lsp_server.workspace import Workspace, file_path
 from model.protocol import Predictor
 
@@ -38,6 +39,7 @@ class Session:
         self.documents = DocumentStore(self.workspace.path_name)
         self.history = EditHistory()
         self.feedback = Feedback()
+        self.mood = Mood()
         self.suggestions = SuggestionBook(
             self._on_outcome, self.feedback.applied, self.feedback.shown
         )
@@ -99,6 +101,8 @@ class Session:
         accepted = self.suggestions.document_changed(
             change.uri, change.before, change.edits, change.steps, change.version
         )
+        if change.edits and not accepted:
+            self.mood.typed()
         document = self.documents.get(change.uri)
         if change.edits and document is not None and self.verdict(document) is None:
             self._record(change, accepted)
@@ -183,6 +187,10 @@ class Session:
     def _on_outcome(self, outcome: Outcome) -> None:
         self.status.outcomes[outcome.state.value] += 1
         self.feedback.ended(outcome)
+        if outcome.state is State.REJECTED:
+            self.mood.rejected()
+        elif outcome.state in (State.ACCEPTED, State.TYPED):
+            self.mood.accepted()
         logger.info(
             "suggestion %s: %s after %.1f s",
             outcome.suggestion.id,

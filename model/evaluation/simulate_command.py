@@ -10,7 +10,8 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,7 +23,7 @@ from model.evaluation.gate_report import run_gate, table
 from model.evaluation.progress import progress
 from model.evaluation.recorded import Recorded
 from model.evaluation.replay import Trace, trace_of
-from model.evaluation.simulate import Opportunity, Step, opportunities
+from model.evaluation.simulate import Offer, Opportunity, Step, opportunities
 from model.feedback import Event, Life, Suggested, to_json
 from model.gate import FILE, SETTINGS, Gate
 from model.protocol import Request
@@ -47,6 +48,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="gates to compare, the first with each other one (default: the model's own)",
     )
     parser.add_argument("--setting", choices=SETTINGS, default="balanced")
+    parser.add_argument(
+        "--taste",
+        choices=sorted(TASTES),
+        default="any",
+        help="a user who never takes edits of several lines, or who takes just those",
+    )
     parser.add_argument("--offline", action="store_true", help="only what is on record, no model")
     parser.add_argument("--limit", type=int, metavar="N", help="the first N cases only")
     parser.add_argument("--pauses", type=int, default=3, help="most pauses for each case")
@@ -74,7 +81,7 @@ def run(args: argparse.Namespace) -> int:
         print(f"redraft simulate: {error}", file=sys.stderr)
         return 2
     shown = progress(traces, "simulate") if not args.offline else traces
-    chances = list(opportunities(shown, record))
+    chances = [to_taste(one, TASTES[args.taste]) for one in opportunities(shown, record)]
     record.close()
     runs = [run_gate(name, gate, chances, args.setting) for name, gate in gates.items()]
     print(f"{len(chances)} pauses in {len({c.trace for c in chances})} of {len(traces)} traces")
@@ -85,6 +92,24 @@ def run(args: argparse.Namespace) -> int:
         args.out.write_text("".join(json.dumps(to_json(life)) + "\n" for life in lives))
         print(f"{len(lives)} suggestions written to {args.out}")
     return 0
+
+
+def several_lines(offer: Offer) -> bool:
+    """Whether a suggestion brings more than one line."""
+    return any("\n" in edit.new_text.strip("\n") for edit in offer.candidate.edits)
+
+
+TASTES: Mapping[str, Callable[[Offer], bool]] = {
+    "any": lambda offer: offer.accepted,
+    "one-line": lambda offer: offer.accepted and not several_lines(offer),
+    "several-lines": several_lines,
+}
+
+
+def to_taste(chance: Opportunity, takes: Callable[[Offer], bool]) -> Opportunity:
+    """A pause of a user who takes only what `takes` says. What he takes against the rule saves him nothing."""
+    offers = (replace(offer, accepted=takes(offer)) for offer in chance.offers)
+    return replace(chance, offers=tuple(offers))
 
 
 def read_traces(path: Path, limit: int | None, most: int) -> Iterator[Trace]:

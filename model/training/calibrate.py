@@ -49,6 +49,7 @@ from model.training.threshold import THETAS, choose
 
 FIRST_LOOK_CASES = 8000
 PER_PACKAGE = 250
+FIRST_PENALTY = 0.001
 SELDOM = 20
 NAMES = {
     DRAFT: (FIRST_ODDS, "doubt", "worst", "mean", "now", "gain", "tokens"),
@@ -201,7 +202,7 @@ def fit(args: argparse.Namespace) -> int:
     """Fit, compare on the development packages, and write `gate.json` where it is better."""
     train, dev = (recorded(*map(Path, pair)) for pair in (args.train, args.dev))
     looked = read_first_look(args.first_look)
-    first = fit_likelihood(looked, often(looked), 0.001)
+    first = fit_likelihood(looked, often(looked), FIRST_PENALTY)
     maker = Maker(train, first)
     before = Gate.load(args.model)
     gates = {
