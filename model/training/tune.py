@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from model.bundle import EMBEDDED
-from model.config import ModelError
+from model.config import ModelConfig, ModelError
 from model.evaluation.gate_metrics import auroc, expected_calibration_error, share
 from model.evaluation.picture import PictureError, check
 from model.feedback import FILE as STORE
@@ -67,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
         if args.picture:
             check(args.picture)
         home = args.home or data_folder()
-        name = json.loads((args.model / "config.json").read_text(encoding="utf-8"))["name"]
+        name = ModelConfig.load(args.model).name
         path = tuned_path(home, name)
         if args.rollback:
             print(rollback(path))

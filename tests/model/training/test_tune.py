@@ -28,7 +28,9 @@ GATE = Gate(
 def model(tmp_path: Path) -> Path:
     folder = tmp_path / "model"
     folder.mkdir()
-    (folder / "config.json").write_text('{"name": "tiny/one"}')
+    config = json.loads((EMBEDDED / "config.json").read_text())
+    config["redraft"]["name"] = "tiny/one"
+    (folder / "config.json").write_text(json.dumps(config))
     GATE.write(folder / FILE)
     return folder
 
@@ -162,4 +164,3 @@ def test_the_picture(tmp_path) -> None:
     assert [p for p, _, _ in points] == sorted(p for p, _, _ in points)
     draw(tmp_path / "p.svg", {"before": pairs})
     assert (tmp_path / "p.svg").read_text().startswith("<?xml")
-    assert EMBEDDED.exists()
