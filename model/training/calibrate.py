@@ -21,8 +21,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from diffing.edits import shrink
 from model.bundle import EMBEDDED
 from model.candidate import COMPLETION, DRAFT, Candidate
@@ -35,16 +33,7 @@ from model.evaluation.simulate_command import read_traces
 from model.gate import FILE, FIRST_LOOK, FIRST_ODDS, Gate, Logistic
 from model.local import JUDGED
 from model.locate import place_of
-from model.training.gate_fit import (
-    Fit,
-    Sample,
-    calibrated,
-    fit_likelihood,
-    held_out_logits,
-    labels,
-    straighten,
-    tune,
-)
+from model.training.gate_fit import Fit, Sample, calibrated_and_unseen, fit_likelihood, tune
 from model.training.threshold import THETAS, choose
 
 FIRST_LOOK_CASES = 8000
@@ -159,11 +148,8 @@ class Maker:
         models: dict[str, Logistic] = {}
         unseen: dict[str, Iterator[float]] = {}
         for source, fit in fits.items():
-            samples = self.samples[source]
-            models[source] = calibrated(fit, samples)
-            scores = held_out_logits(fit, samples)
-            slope, offset = straighten(scores, labels(samples))
-            unseen[source] = iter(torch.sigmoid(scores * slope + offset).tolist())
+            models[source], found = calibrated_and_unseen(fit, self.samples[source])
+            unseen[source] = iter(found)
         if self.first is not None:
             models[DRAFT + FIRST_LOOK] = self.first
         best = []

@@ -179,7 +179,16 @@ def straighten(scores: Tensor, accepted: Tensor) -> tuple[float, float]:
 
 def calibrated(fit: Fit, samples: Sequence[Sample], folds: int = FOLDS) -> Logistic:
     """What `fit` makes of all samples, its log-odds straightened by what it makes of samples that it has not seen."""
-    slope, offset = straighten(held_out_logits(fit, samples, folds), labels(samples))
+    return calibrated_and_unseen(fit, samples, folds)[0]
+
+
+def calibrated_and_unseen(
+    fit: Fit, samples: Sequence[Sample], folds: int = FOLDS
+) -> tuple[Logistic, list[float]]:
+    """The calibrated model, and each sample's probability by models that were fitted without its fold."""
+    scores = held_out_logits(fit, samples, folds)
+    slope, offset = straighten(scores, labels(samples))
     model = fit(samples)
     weights = {name: (w * slope, mean, scale) for name, (w, mean, scale) in model.weights.items()}
-    return Logistic(model.bias * slope + offset, weights)
+    unseen: list[float] = torch.sigmoid(scores * slope + offset).tolist()
+    return Logistic(model.bias * slope + offset, weights), unseen

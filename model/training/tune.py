@@ -23,8 +23,8 @@ from model.evaluation.gate_metrics import auroc, expected_calibration_error, sha
 from model.evaluation.picture import PictureError, check
 from model.feedback import FILE as STORE
 from model.feedback import FeedbackError, Life, Store, data_folder, from_json
-from model.gate import FILE, SETTINGS, Gate, fingerprint, load_for_user, tuned_path
-from model.training.gate_fit import Sample, tune
+from model.gate import FILE, SETTINGS, Gate, Logistic, fingerprint, load_for_user, tuned_path
+from model.training.gate_fit import Fit, Sample, calibrated_and_unseen, tune
 from model.training.labels import label
 from model.training.threshold import THETAS, choose, interval, utility
 
@@ -33,7 +33,22 @@ LEAST_OF_EACH = 5
 HELD_OUT = 0.3
 PENALTY = 0.01
 BETA = 2.0
-SIGNALS = ("after rejection", "typing speed")
+LEAST_OF_A_SOURCE = 3
+TOGETHER = 5
+TASTE = (
+    *(
+        "after rejection",
+        "typing speed",
+        "grown lines",
+        "new lines",
+        "lines",
+        "inserted",
+        "removed",
+    ),
+    *("linked", "ahead", "in comment", "in string", "unknown words", "repeats"),
+)
+"""Features that a tuned gate may weigh although the one before did not."""
+
 KEPT_BACK = ".before"
 
 
@@ -113,11 +128,12 @@ def read(path: Path | None, home: Path) -> list[Life]:
 
 def judgements(lives: Sequence[Life]) -> list[Judged]:
     """What was said of suggestions, oldest first. TuneError when it is too little to learn from."""
-    found = []
+    found: list[Judged] = []
     for life in sorted(lives, key=lambda one: one.suggested.made):
         one = life.suggested
         if one.source and (said := label(life)) is not None:
-            found.append(Judged(one.mode, one.source, Sample(one.features, said, one.group)))
+            group = one.group or f"sitting {len(found) // TOGETHER}"
+            found.append(Judged(one.mode, one.source, Sample(one.features, said, group)))
     accepted = sum(one.sample.accepted for one in found)
     if len(found) < LEAST_EVENTS or min(accepted, len(found) - accepted) < LEAST_OF_EACH:
         raise TuneError(
@@ -134,26 +150,31 @@ def split(judged: Sequence[Judged]) -> tuple[list[Judged], list[Judged]]:
 
 
 def tuned(gate: Gate, judged: Sequence[Judged]) -> Gate:
-    """The gate after KTO with itself as the reference, and thresholds of most utility."""
+    """The gate after KTO with itself as the reference, calibrated, and thresholds of most utility.
+
+    Both by suggestions that the model was not tuned with. A source with too few judgements of a sort stays as it is.
+    """
     models = dict(gate.models)
-    for source in sorted({one.source for one in judged}):
-        if (reference := gate.models.get(source)) is None:
-            continue
+    probabilities = [p for p, _ in outcomes(gate, judged)]
+    for source in sorted({one.source for one in judged} & set(gate.models)):
+        places = [number for number, one in enumerate(judged) if one.source == source]
         samples = [
-            Sample(gate.full(source, one.sample.features), one.sample.accepted, one.sample.group)
-            for one in judged
-            if one.source == source
+            replace(
+                judged[number].sample, features=gate.full(source, judged[number].sample.features)
+            )
+            for number in places
         ]
         if both_sorts(samples):
-            models[source] = tune(
-                samples, reference, names=known(samples), beta=BETA, penalty=PENALTY
+            models[source], unseen = calibrated_and_unseen(
+                fit_from(gate.models[source], samples), samples
             )
-    changed = Gate(models, gate.thresholds, gate.about)
+            for number, probability in zip(places, unseen, strict=True):
+                probabilities[number] = probability
     thresholds = {}
     for mode, values in gate.thresholds.items():
         pairs = [
-            pair
-            for one, pair in zip(judged, outcomes(changed, judged), strict=True)
+            (p, one.sample.accepted)
+            for one, p in zip(judged, probabilities, strict=True)
             if one.mode == mode
         ]
         enough = len(pairs) >= LEAST_EVENTS
@@ -163,14 +184,15 @@ def tuned(gate: Gate, judged: Sequence[Judged]) -> Gate:
     return Gate(models, thresholds, gate.about)
 
 
-def known(samples: Sequence[Sample]) -> list[str]:
-    """Features that the server alone knows, where they were kept."""
-    return [name for name in SIGNALS if any(name in sample.features for sample in samples)]
+def fit_from(reference: Logistic, samples: Sequence[Sample]) -> Fit:
+    """KTO from a reference; what tastes differ in may be weighed where it was kept, too."""
+    names = [name for name in TASTE if any(name in sample.features for sample in samples)]
+    return lambda part: tune(part, reference, names=names, beta=BETA, penalty=PENALTY)
 
 
 def both_sorts(samples: Sequence[Sample]) -> bool:
     accepted = sum(sample.accepted for sample in samples)
-    return min(accepted, len(samples) - accepted) >= LEAST_OF_EACH
+    return min(accepted, len(samples) - accepted) >= LEAST_OF_A_SOURCE
 
 
 def outcomes(gate: Gate, judged: Sequence[Judged]) -> list[tuple[float, bool]]:
