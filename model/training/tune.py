@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import sys
 import time
@@ -24,15 +25,16 @@ from model.evaluation.picture import PictureError, check
 from model.feedback import FILE as STORE
 from model.feedback import FeedbackError, Life, Store, data_folder, from_json
 from model.gate import FILE, SETTINGS, Gate, Logistic, fingerprint, load_for_user, tuned_path
-from model.training.gate_fit import Fit, Sample, calibrated_and_unseen, tune
+from model.training.gate_fit import Sample, calibrated_and_unseen, tune
 from model.training.labels import label
 from model.training.threshold import THETAS, choose, interval, utility
 
 LEAST_EVENTS = 40
 LEAST_OF_EACH = 5
 HELD_OUT = 0.3
-PENALTY = 0.01
+PENALTIES = (0.3, 0.1, 0.03, 0.01)
 BETA = 2.0
+STEPS = 150
 LEAST_OF_A_SOURCE = 3
 TOGETHER = 5
 TASTE = (
@@ -152,7 +154,8 @@ def split(judged: Sequence[Judged]) -> tuple[list[Judged], list[Judged]]:
 def tuned(gate: Gate, judged: Sequence[Judged]) -> Gate:
     """The gate after KTO with itself as the reference, calibrated, and thresholds of most utility.
 
-    Both by suggestions that the model was not tuned with. A source with too few judgements of a sort stays as it is.
+    Both by suggestions that the model was not tuned with. A source with too few judgements of a sort stays as it is,
+    and so does one of which the gate before tells more.
     """
     models = dict(gate.models)
     probabilities = [p for p, _ in outcomes(gate, judged)]
@@ -164,10 +167,12 @@ def tuned(gate: Gate, judged: Sequence[Judged]) -> Gate:
             )
             for number in places
         ]
-        if both_sorts(samples):
-            models[source], unseen = calibrated_and_unseen(
-                fit_from(gate.models[source], samples), samples
-            )
+        if not both_sorts(samples):
+            continue
+        for model, unseen in best_fit(
+            gate.models[source], samples, [probabilities[n] for n in places]
+        ):
+            models[source] = model
             for number, probability in zip(places, unseen, strict=True):
                 probabilities[number] = probability
     thresholds = {}
@@ -184,10 +189,31 @@ def tuned(gate: Gate, judged: Sequence[Judged]) -> Gate:
     return Gate(models, thresholds, gate.about)
 
 
-def fit_from(reference: Logistic, samples: Sequence[Sample]) -> Fit:
-    """KTO from a reference; what tastes differ in may be weighed where it was kept, too."""
+def best_fit(
+    reference: Logistic, samples: Sequence[Sample], before: Sequence[float]
+) -> list[tuple[Logistic, list[float]]]:
+    """KTO from a reference, as bold as pays: of several penalties the one that tells best what it was not tuned with.
+
+    The calibrated model and its probabilities of unseen samples; nothing where the reference's, `before`, tell better.
+    """
     names = [name for name in TASTE if any(name in sample.features for sample in samples)]
-    return lambda part: tune(part, reference, names=names, beta=BETA, penalty=PENALTY)
+    best, least = [], surprise(before, samples)
+    for penalty in PENALTIES:
+
+        def fit(part: Sequence[Sample], penalty: float = penalty) -> Logistic:
+            return tune(part, reference, names=names, beta=BETA, penalty=penalty, steps=STEPS)
+
+        found = calibrated_and_unseen(fit, samples)
+        if (cost := surprise(found[1], samples)) < least:
+            best, least = [found], cost
+    return best
+
+
+def surprise(probabilities: Sequence[float], samples: Sequence[Sample]) -> float:
+    """Mean negative log-likelihood of what was said, in nats."""
+    bounded = [min(max(p, 1e-6), 1 - 1e-6) for p in probabilities]
+    pairs = zip(bounded, samples, strict=True)
+    return -sum(math.log(p if s.accepted else 1 - p) for p, s in pairs) / len(samples)
 
 
 def both_sorts(samples: Sequence[Sample]) -> bool:
