@@ -24,6 +24,13 @@ GATE = Gate(
 )
 
 
+@pytest.fixture(autouse=True)
+def short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fewer steps than a user's tuning takes."""
+    monkeypatch.setattr("model.training.tune.STEPS", 60)
+    monkeypatch.setattr("model.training.tune.PENALTIES", (0.1, 0.01))
+
+
 @pytest.fixture
 def model(tmp_path: Path) -> Path:
     folder = tmp_path / "model"
