@@ -28,6 +28,7 @@ from model.protocol import Request
 KEYS_BETWEEN = (8, 15)
 MIX = {"jump": 0.35, "mid-typing": 0.25, "fim": 0.15, "done": 0.15, "idle": 0.10}
 MAX_CHARS = 40_000
+LONGEST_LINE = 60_000
 LINE_END = 30.0
 DRAWN = 12
 
@@ -256,7 +257,7 @@ def drawn(path: Path, count: int, per_package: int) -> Iterator[Case]:
     with path.open("rb") as lines:
         for number, line in enumerate(lines):
             name = line.partition(b'", "mode"')[0]
-            if name.endswith((b"-fim", b"-idle")) or len(line) > 2 * MAX_CHARS:
+            if name.endswith((b"-fim", b"-idle")) or len(line) > LONGEST_LINE:
                 continue
             keep = heapq.heappushpop if len(heap) >= 2 * count else heapq.heappush
             keep(heap, (-zlib.crc32(b"drafts" + line), number, line))
