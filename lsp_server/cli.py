@@ -1,4 +1,4 @@
-"""The command line: `redraft lsp | predict | eval | bench | data | pack | train | export | demo | doctor | settings`.
+"""The command line: `redraft COMMAND`.
 
 Responsible for arguments, for the table of commands and for the exit code. Each command's code is
 imported when it runs, so that the server starts without torch.
@@ -165,6 +165,30 @@ def _doctor(options: argparse.Namespace) -> int:
     return doctor.run(options)
 
 
+def _simulate_arguments(parser: Parser) -> None:
+    from model.evaluation import simulate_command
+
+    simulate_command.add_arguments(parser)
+
+
+def _simulate(options: argparse.Namespace) -> int:
+    from model.evaluation import simulate_command
+
+    return simulate_command.run(options)
+
+
+def _feedback_arguments(parser: Parser) -> None:
+    from lsp_server import feedback_command
+
+    feedback_command.add_arguments(parser)
+
+
+def _feedback(options: argparse.Namespace) -> int:
+    from lsp_server import feedback_command
+
+    return feedback_command.run(options)
+
+
 def _settings(options: argparse.Namespace) -> int:
     from lsp_server.settings import settings_markdown
 
@@ -181,10 +205,19 @@ COMMANDS = {
     "predict": _of_evaluation("predict", "answer a file of cases"),
     "eval": _of_evaluation("eval", "answer a file of cases and score the answers"),
     "bench": _of_evaluation("bench", "measure speed"),
+    "simulate": Command(
+        "let a simulated user judge suggestions, with one gate or several",
+        _simulate_arguments,
+        _simulate,
+    ),
     "data": _of_training("data", "build training data from package releases"),
     "pack": _of_training("pack", "write training data as shards for one model"),
     "train": _of_training("train", "train what a recipe names, or go on with it"),
     "export": _of_training("export", "write what was trained as a checkpoint folder"),
+    "tune": _of_training("tune", "let the gate learn from what you accepted and rejected"),
+    "feedback": Command(
+        "show, export or delete what became of suggestions", _feedback_arguments, _feedback
+    ),
     "demo": Command("see it work on a real source file", _demo_arguments, _demo),
     "doctor": Command("tell what is installed and what is wrong", _doctor_arguments, _doctor),
     "settings": Command("print the settings table", _no_arguments, _settings),

@@ -109,6 +109,7 @@ class DemoSession:
         settings = {
             "model": self.options.model,
             "threads": self.options.threads,
+            "feedback.enable": False,
             "gate": GATE,
             "debounceMs": 0,
             "deadlineMs": 60_000,

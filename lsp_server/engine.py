@@ -13,6 +13,7 @@ from pathlib import Path
 
 from lsp_server.settings import Settings
 from model.answer import answer
+from model.feedback import data_folder
 from model.protocol import Mode, Prediction, Predictor, Request, Stop
 
 EMBEDDED = "embedded"
@@ -56,6 +57,7 @@ def load_predictor(choice: ModelChoice) -> Predictor:
         device=choice.device,
         threads=choice.threads or None,
         context_tokens=choice.context_tokens or None,
+        tuned=data_folder(),
     )
 
 

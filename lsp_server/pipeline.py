@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
@@ -95,6 +95,8 @@ class Pipeline:
             return self._silent("loading" if loading else "model-error")
         if self._backoff.active:
             return self._silent("backing-off")
+        if session.mood.resting and not question.invoked:
+            return self._silent("resting")
         return await self._ask(question, document, moment, predictor)
 
     def _live(self, question: Question, document: Document, moment: _Moment) -> Answer | None:
@@ -107,6 +109,7 @@ class Pipeline:
             ghost = _ghost(moment, suggestion.edits, document)
             if ghost is None:
                 return None
+        self._session.presented(suggestion, document)
         self._session.status.spoke("live")
         return Answer(suggestion, document, ghost)
 
@@ -164,6 +167,7 @@ class Pipeline:
             session.candidates(),
             session.files,
             settings.max_tokens,
+            session.mood.signals(),
         )
         return partial(engine.ask, predictor, make_request, least=least)
 
@@ -208,6 +212,7 @@ class Pipeline:
                 ghost = _ghost(moment, suggestion.edits, document)
             if question.mode == "fim" and ghost is None:
                 return self._silent("current-preferred")
+        session.presented(suggestion, document)
         session.status.spoke("model")
         return Answer(suggestion, document, ghost)
 
@@ -256,6 +261,7 @@ def _request(
     candidates: Candidates,
     files: FileCache,
     max_tokens: int,
+    signals: Mapping[str, float],
 ) -> Request:
     """In the worker: the request, with the present text of related files."""
     path = moment.snapshot.path
@@ -269,6 +275,7 @@ def _request(
         related=related_snippets(path, moment.text, candidates, files),
         diagnostics=question.diagnostics,
         max_tokens=max_tokens,
+        signals=signals,
     )
 
 

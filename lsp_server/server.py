@@ -81,6 +81,7 @@ class RedraftServer(LanguageServer):
         for task in [*self._tasks, *protocol.requests_in_flight()]:
             task.cancel()
         self.watching.stop()
+        self.session.feedback.close()
         await self.scheduler.close()
 
 
@@ -170,7 +171,9 @@ def _register_predictions(server: RedraftServer) -> None:
     @server.feature(status.REQUEST)
     def on_status(ls: RedraftServer, params: Any) -> dict[str, Any]:
         return ls.session.status.report(
-            pending=ls.scheduler.pending, superseded=ls.scheduler.superseded
+            pending=ls.scheduler.pending,
+            superseded=ls.scheduler.superseded,
+            feedback=ls.session.feedback.state,
         )
 
 

@@ -15,10 +15,12 @@ from lsprotocol import types as lsp
 from diffing.edits import minimal_edits
 from diffing.history import EditHistory
 from lsp_server.documents import Change, Document, DocumentStore
+from lsp_server.feedback import Feedback
+from lsp_server.mood import Mood
 from lsp_server.related import Candidates, FileCache
 from lsp_server.settings import Settings, parse_settings
 from lsp_server.status import Status
-from lsp_server.suggestions import Outcome, SuggestionBook
+from lsp_server.suggestions import Outcome, State, Suggestion, SuggestionBook
 from lsp_server.workspace import Workspace, file_path
 from model.protocol import Predictor
 
@@ -36,7 +38,11 @@ class Session:
         self.workspace = Workspace()
         self.documents = DocumentStore(self.workspace.path_name)
         self.history = EditHistory()
-        self.suggestions = SuggestionBook(self._on_outcome)
+        self.feedback = Feedback()
+        self.mood = Mood()
+        self.suggestions = SuggestionBook(
+            self._on_outcome, self.feedback.applied, self.feedback.shown
+        )
         self.status = Status(notify)
         self.files = FileCache()
         self.predictor: Predictor | None = None
@@ -63,6 +69,9 @@ class Session:
         self.settings = settings
         logging.getLogger("lsp_server").setLevel(settings.log_level.upper())
         self.workspace.apply_settings(settings)
+        self.feedback.use(
+            enable=settings.enable and settings.feedback_enable, keep_text=settings.feedback_text
+        )
         self.policy_changed()
 
     def policy_changed(self) -> None:
@@ -92,9 +101,12 @@ class Session:
         accepted = self.suggestions.document_changed(
             change.uri, change.before, change.edits, change.steps, change.version
         )
+        if change.edits and not accepted:
+            self.mood.typed()
         document = self.documents.get(change.uri)
         if change.edits and document is not None and self.verdict(document) is None:
             self._record(change, accepted)
+            self.feedback.changed(change, lambda: document.text)
         for listener in self.change_listeners:
             listener(change)
 
@@ -114,10 +126,16 @@ class Session:
 
     def closed(self, uri: str) -> None:
         self.documents.close(uri)
+        self.feedback.closed(uri)
         self.suggestions.document_closed(uri)
         self._verdicts.pop(uri, None)
         if uri in self._looked_at:
             self._looked_at.remove(uri)
+
+    def presented(self, suggestion: Suggestion, document: Document) -> None:
+        """A suggestion goes to the client."""
+        if self.suggestions.present(suggestion):
+            self.feedback.offered(suggestion, document.language, document.path, document.text)
 
     def focused(self, uri: str) -> None:
         """The user looks at this document now."""
@@ -168,6 +186,11 @@ class Session:
 
     def _on_outcome(self, outcome: Outcome) -> None:
         self.status.outcomes[outcome.state.value] += 1
+        self.feedback.ended(outcome)
+        if outcome.state is State.REJECTED:
+            self.mood.rejected()
+        elif outcome.state in (State.ACCEPTED, State.TYPED):
+            self.mood.accepted()
         logger.info(
             "suggestion %s: %s after %.1f s",
             outcome.suggestion.id,

@@ -85,6 +85,14 @@ class Settings:
         "Follow changes made outside of the editor: `auto` lets the client watch where it can.",
         choices=("auto", "on", "off"),
     )
+    feedback_enable: bool = _setting(
+        "feedback.enable",
+        True,
+        "Keep what became of suggestions, on this machine, for `redraft tune`: numbers and outcomes.",
+    )
+    feedback_text: bool = _setting(
+        "feedback.text", False, "Keep the text of suggestions and the lines around them, too."
+    )
     model: str = _setting("model", "embedded", "`embedded`, or the path of a model folder or file.")
     device: str = _setting("device", "auto", "`auto`, `cpu`, `cuda`, `cuda:1`, `mps` ...")
     threads: int = _setting(

@@ -79,7 +79,7 @@ class Status:
             busy, kind, message = now
             self.notify(NOTIFICATION, {"busy": busy, "kind": kind, "message": message})
 
-    def report(self, *, pending: int, superseded: int) -> dict[str, Any]:
+    def report(self, *, pending: int, superseded: int, feedback: str) -> dict[str, Any]:
         """The answer to `redraft/status`."""
         last = self.last_prediction or {"latencyMs": None}
         return {
@@ -98,4 +98,5 @@ class Status:
             "predictions": self.predictions,
             "counts": dict(self.reasons),
             "outcomes": dict(self.outcomes),
+            "feedback": feedback,
         }

@@ -35,6 +35,8 @@ class State(StrEnum):
     CANCELLED = "cancelled"
 
 
+OVERTYPED = "overtyped"
+
 LIVE = frozenset({State.OFFERED, State.SHOWN, State.PARTLY_ACCEPTED})
 
 
@@ -43,7 +45,8 @@ class Suggestion:
     """Edits that were offered to the user.
 
     `edits` are what is left of them, in code points of version `version` of the document.
-    `followed` says that every change since the offer was a step of the suggestion itself.
+    `presented` says that the client got them, `followed` that every change since the offer was a
+    step of the suggestion itself.
     """
 
     uri: str
@@ -56,23 +59,34 @@ class Suggestion:
     was_shown: bool = False
     followed: bool = True
     accepted_length: int = 0
+    presented: bool = False
     created: float = field(default_factory=time.monotonic)
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of one suggestion. `after_s` counts seconds since it was offered."""
+    """What became of one suggestion. `after_s` counts seconds since it was offered.
+
+    `why` says of an ignored one what ended it: OVERTYPED when the user typed something else in its place.
+    """
 
     suggestion: Suggestion
     state: State
     after_s: float
+    why: str | None = None
 
 
 class SuggestionBook:
     """All suggestions of a session; at most one is live per document and mode."""
 
-    def __init__(self, on_outcome: Callable[[Outcome], None] = lambda outcome: None) -> None:
-        self._on_outcome = on_outcome
+    def __init__(
+        self,
+        on_outcome: Callable[[Outcome], None] = lambda outcome: None,
+        on_applied: Callable[[Suggestion, str], None] = lambda suggestion, before: None,
+        on_shown: Callable[[Suggestion, float], None] = lambda suggestion, after_s: None,
+    ) -> None:
+        """`on_applied` hears of an accepted suggestion and the text that it was applied to."""
+        self._on_outcome, self._on_applied, self._on_shown = on_outcome, on_applied, on_shown
         self._by_id: OrderedDict[str, Suggestion] = OrderedDict()
         self._live: dict[tuple[str, Mode], Suggestion] = {}
         self._rejected: dict[str, list[tuple[Edit, ...]]] = {}
@@ -102,6 +116,13 @@ class SuggestionBook:
             self._by_id.popitem(last=False)
         return suggestion
 
+    def present(self, suggestion: Suggestion) -> bool:
+        """It goes to the client; True the first time, from when on its seconds are counted."""
+        first = not suggestion.presented
+        if first:
+            suggestion.presented, suggestion.created = True, time.monotonic()
+        return first
+
     def document_changed(
         self, uri: str, before: str, edits: Sequence[Edit], steps: Sequence[Edit], version: int
     ) -> bool:
@@ -114,6 +135,8 @@ class SuggestionBook:
         self._accepting.pop(uri, None)
         if accepted is not None and accepted.state in LIVE:
             self._end(accepted, State.ACCEPTED)
+        if accepted is not None:
+            self._on_applied(accepted, before)
         self._rejected[uri] = [
             moved for moved in (rebase(old, edits) for old in self._rejected.get(uri, ())) if moved
         ]
@@ -127,6 +150,8 @@ class SuggestionBook:
 
     def shown(self, suggestion_id: str) -> None:
         if suggestion := self._by_id.get(suggestion_id):
+            if not suggestion.was_shown:
+                self._on_shown(suggestion, time.monotonic() - suggestion.created)
             suggestion.was_shown = True
             if suggestion.state is State.OFFERED:
                 suggestion.state = State.SHOWN
@@ -199,21 +224,21 @@ class SuggestionBook:
                 left = interpolate(left, small)
             text = apply(text, (step,)) if len(steps) > 1 else text
         if left is None:
-            self._end(suggestion, State.IGNORED)
+            self._end(suggestion, State.IGNORED, OVERTYPED)
         elif not left:
             self._end(suggestion, State.TYPED)
         else:
             suggestion.followed &= not real or _size(left) < wanted
             suggestion.edits, suggestion.version = left, version
 
-    def _end(self, suggestion: Suggestion, state: State) -> None:
+    def _end(self, suggestion: Suggestion, state: State, why: str | None = None) -> None:
         key = (suggestion.uri, suggestion.mode)
         if self._live.get(key) is suggestion:
             del self._live[key]
         if state in (State.ACCEPTED, State.REJECTED):
             suggestion.was_shown = True
         suggestion.state = state
-        self._on_outcome(Outcome(suggestion, state, time.monotonic() - suggestion.created))
+        self._on_outcome(Outcome(suggestion, state, time.monotonic() - suggestion.created, why))
 
 
 def _better(current: Suggestion, edits: tuple[Edit, ...], prediction: Prediction) -> bool:

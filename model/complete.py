@@ -32,7 +32,8 @@ CLOSERS = ")]}"
 @dataclass(frozen=True, slots=True)
 class Completion:
     """A text for the cursor. `log_odds` compares it with inserting nothing, in nats, given the text after the cursor;
-    `share` is its part of the posterior among all candidates. `mean` and `least` are log-probabilities of tokens."""
+    `share` is its part of the posterior among all candidates. `mean` and `least` are log-probabilities of tokens,
+    `entropy` is the mean of what the model was unsure of at them, in nats."""
 
     text: str
     log_odds: float
@@ -42,6 +43,7 @@ class Completion:
     tokens: int
     lines: int
     ended: bool
+    entropy: float = 0.0
 
     def features(self) -> dict[str, float]:
         return {
@@ -52,6 +54,7 @@ class Completion:
             "tokens": float(self.tokens),
             "lines": float(self.lines),
             "ended": float(self.ended),
+            "entropy": self.entropy,
         }
 
     def edit(self, cursor: int) -> Edit:
@@ -294,6 +297,7 @@ class Completer:
             length += len(self.bundle.tokenizer.token_bytes(made.tokens[covered]))
             covered += 1
         log_probs = made.log_probs[:covered] or [0.0]
+        entropies = made.entropies[:covered] or [0.0]
         return Completion(
             text=text,
             log_odds=log_odds,
@@ -303,6 +307,7 @@ class Completer:
             tokens=covered,
             lines=text.count("\n") + 1,
             ended=made.ended,
+            entropy=sum(entropies) / len(entropies),
         )
 
 

@@ -93,6 +93,7 @@ class Infiller:
         found = []
         for text, (score, count) in sorted(scores.items(), key=lambda item: -item[1][0]):
             log_probs = made.log_probs[:count] or [0.0]
+            entropies = made.entropies[:count] or [0.0]
             found.append(
                 Completion(
                     text=text,
@@ -103,6 +104,7 @@ class Infiller:
                     tokens=count,
                     lines=text.count("\n") + 1,
                     ended=made.ended,
+                    entropy=sum(entropies) / len(entropies),
                 )
             )
         return found

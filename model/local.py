@@ -7,23 +7,32 @@ Responsible for the order of the three questions and for what each request may c
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
 import torch
 
-from diffing.edits import Edit, shrink
+from diffing.edits import shrink
 from model.bundle import EMBEDDED, Bundle, pick_device
+from model.candidate import (
+    COMPLETION,
+    DRAFT,
+    Candidate,
+    best_of,
+    described,
+    distribution,
+    judged,
+    likeliest_lines,
+)
 from model.complete import Completer
 from model.config import ModelError
 from model.context import Context, ContextBuilder
 from model.denoise import Decoding, Generation
 from model.draft import drafts
-from model.gate import Gate
+from model.gate import Gate, load_for_user
 from model.infill import Infiller
-from model.locate import distribution, judge_drafts
+from model.locate import judge_drafts
 from model.prompt import PromptWriter
 from model.protocol import Expired, Prediction, Request, Stop
 from model.transformer import Compute
@@ -33,31 +42,8 @@ GPU_CONTEXT = 8192
 LEAST_CONTEXT, MOST_CONTEXT = 64, 32_768
 ANSWER_ROOM = 512
 JUDGED = 4
-PLACES = 5
 JUDGE_HISTORY = 3
 SURE = 0.5
-NEARLY = 0.6
-
-
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """One suggestion: who made it (`draft` or `completion`), and the probability that the gate gives it.
-
-    `line` is the line that it begins on, from 0. A draft has the substitution that led to it, if any, and its signed
-    distance from the cursor in lines.
-    """
-
-    source: str
-    edits: tuple[Edit, ...]
-    confidence: float
-    features: Mapping[str, float]
-    tokens: int
-    link: tuple[str, str] | None = None
-    distance: int = 0
-    line: int = 0
-
-
-NOTHING = Candidate("", (), 0.0, {}, 0)
 
 
 @dataclass(slots=True)
@@ -96,11 +82,13 @@ class LocalPredictor:
         threads: int | None = None,
         decoding: Decoding | Literal["auto"] = "auto",
         context_tokens: int | None = None,
+        tuned: Path | None = None,
     ) -> LocalPredictor:
         """Load a model folder (the embedded one by default).
 
         `context_tokens` bounds the prompt; by default 512 on a CPU and 8,192 on a GPU, at most 32,768 or the model's
-        own limit. Raises `ModelError` with a reason a user can act on.
+        own limit. `tuned` is a folder that may hold a gate of the user's own. Raises `ModelError` with a reason a
+        user can act on.
         """
         folder, where = path or EMBEDDED, pick_device(device)
         wanted = context_tokens or (GPU_CONTEXT if where.type == "cuda" else CPU_CONTEXT)
@@ -117,7 +105,7 @@ class LocalPredictor:
             max_tokens=min(wanted, MOST_CONTEXT) + ANSWER_ROOM,
         )
         budget = min(wanted, bundle.prefixes.max_tokens - ANSWER_ROOM)
-        return cls(bundle, Gate.load(folder), budget)
+        return cls(bundle, load_for_user(folder, bundle.config.name, tuned), budget)
 
     @property
     def device(self) -> str:
@@ -137,7 +125,8 @@ class LocalPredictor:
             found = self.candidates(request, work, stop)
         except Expired:
             found = []
-        best = nearest_of(found, max(found, key=lambda one: one.confidence, default=NOTHING))
+        best = best_of(found)
+        lines = distribution((one.line, one.confidence) for one in found if one.source == DRAFT)
         return Prediction(
             edits=best.edits,
             confidence=best.confidence,
@@ -147,12 +136,19 @@ class LocalPredictor:
             model=self.name,
             features={
                 **best.features,
+                "p_nowhere": lines[None],
                 "prompt_tokens": float(work.prompt),
                 "cached_tokens": float(work.cached),
                 "denoising_steps": float(work.denoising_steps),
             },
+            source=best.source,
             where=likeliest_lines(found) if request.mode == "next_edit" else (),
         )
+
+    @torch.inference_mode()
+    def propose(self, request: Request) -> list[Candidate]:
+        """All suggestions of every source, whatever they take."""
+        return self.candidates(request, Work(), Stop(), exhaustive=True)
 
     def candidates(
         self, request: Request, work: Work, stop: Stop, *, exhaustive: bool = False
@@ -161,6 +157,7 @@ class LocalPredictor:
         if request.mode == "fim":
             return self._complete(request, work, stop)
         found = self._judged_drafts(request, work, stop) if self.drafting else []
+        found = judged(self.gate, described(request, found))
         sure = any(candidate.confidence >= SURE for candidate in found)
         if mid_typing(request) and not stop.expired and (exhaustive or not sure):
             found += self._complete(request, work, stop)
@@ -177,18 +174,20 @@ class LocalPredictor:
             prompt.tokens, prompt.required, request, stop, prompt.reference
         )
         work.add(made)
-        return [
+        line = request.text.count("\n", 0, request.cursor)
+        candidates = [
             Candidate(
-                "completion",
+                COMPLETION,
                 (completion.edit(request.cursor),),
-                self.gate.probability("completion", completion.features()),
-                completion.features(),
+                0.0,
+                {**completion.features(), "denoising_steps": float(made.denoising_steps)},
                 completion.tokens,
-                line=request.text.count("\n", 0, request.cursor),
+                line=line,
             )
             for completion in found
             if completion.text
-        ][:1]
+        ]
+        return judged(self.gate, described(request, candidates[:1]))
 
     def _judged_drafts(self, request: Request, work: Work, stop: Stop) -> list[Candidate]:
         """Drafts of the next edit, each judged against the present text."""
@@ -196,22 +195,19 @@ class LocalPredictor:
         if not proposals:
             return []
         context = self._history_only(request)
-        judged = judge_drafts(
+        found = judge_drafts(
             self.bundle, self.writer, request, context, proposals, self.contexts.budget, stop
         )
-        work.forwards += bool(judged)
-        chances = [self.gate.probability("draft", j.features()) for j in judged]
-        where = distribution((j.place.first, p) for j, p in zip(judged, chances, strict=True))
-        found = []
-        for j, p in zip(judged, chances, strict=True):
-            edit = shrink(request.text, j.draft.edit)
+        work.forwards += bool(found)
+        candidates = []
+        for one in found:
+            edit = shrink(request.text, one.draft.edit)
             if edit is not None:
-                places = {"p_line": where[j.place.first], "p_nowhere": where[None]}
-                features = {**j.features(), **places}
-                link, distance = j.draft.link, j.draft.distance
-                place = (link, distance, j.place.first)
-                found.append(Candidate("draft", (edit,), p, features, j.tokens, *place))
-        return found
+                place = (one.draft.link, one.draft.distance, one.place.first)
+                candidates.append(
+                    Candidate(DRAFT, (edit,), 0.0, one.features(), one.tokens, *place)
+                )
+        return candidates
 
     def _history_only(self, request: Request) -> Context:
         """The recent edits that fit a third of the budget, oldest first."""
@@ -227,23 +223,6 @@ class LocalPredictor:
     def _account(self, work: Work, tokens: list[int]) -> None:
         work.prompt = len(tokens)
         work.cached = self.bundle.prefixes.shared(tokens)
-
-
-def likeliest_lines(found: Sequence[Candidate]) -> tuple[tuple[int, float], ...]:
-    """The likeliest lines of the next edit with their probabilities, as the candidates tell."""
-    lines = distribution((one.line, one.confidence) for one in found)
-    named = [(line, chance) for line, chance in lines.items() if line is not None]
-    return tuple(sorted(named, key=lambda one: -one[1])[:PLACES])
-
-
-def nearest_of(found: Sequence[Candidate], best: Candidate) -> Candidate:
-    """Of the places where the best one's substitution applies the nearest that is not much less sure, those below the
-    cursor first: someone who renames goes from place to place, and what he jumps over stays broken."""
-    if not best.link or not best.distance:
-        return best
-    alike = [c for c in found if c.link == best.link and c.distance]
-    sure = [c for c in alike if c.confidence >= NEARLY * best.confidence]
-    return min(sure, key=lambda c: (c.distance < 0, abs(c.distance)), default=best)
 
 
 def settled_history(request: Request) -> tuple[str, ...]:

@@ -1,15 +1,17 @@
 """Where is the next edit: drafts are judged by the model, each against the text as it stands.
 
-Responsible for writing the present and the drafted text of each place as branches of one context, and for the
-distribution over lines and "nowhere" that their calibrated probabilities give. A draft's gain is the log-likelihood of
-its lines and the two lines after them, minus that of the present lines and the same two, given the recent edits and the
-lines before. Knows nothing of how drafts are made or what is shown.
+Responsible for writing the present and the drafted text of each place as branches of one context. A draft's gain is the
+log-likelihood of its lines and the two lines after them, minus that of the present lines and the same two, given the
+recent edits and the lines before. Knows nothing of how drafts are made or what is shown.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
 
 from model.bundle import Bundle
 from model.context import Context
@@ -40,8 +42,8 @@ class Place:
 class Judged:
     """A draft with its gain in nats; the feature `doubt` is what of it speaks against the draft, at most 8 nats.
 
-    `drafted` and `present` are the log-likelihoods compared, `tokens` and `worst` the number and the least
-    log-probability of the tokens of the drafted lines.
+    `drafted` and `present` are the log-likelihoods compared, `tokens`, `mean` and `worst` the number and the mean and
+    least log-probability of the tokens of the drafted lines, `now` the mean of those of the present lines.
     """
 
     draft: Draft
@@ -51,6 +53,8 @@ class Judged:
     present: float
     worst: float
     tokens: int
+    mean: float
+    now: float
 
     def features(self) -> dict[str, float]:
         return {
@@ -58,8 +62,20 @@ class Judged:
             "gain": self.gain,
             "doubt": max(-DOUBT, min(0.0, self.gain)),
             "worst": self.worst,
+            "mean": self.mean,
+            "now": self.now,
+            "tokens": float(self.tokens),
             "drafted": self.drafted,
         }
+
+
+class _Likelihood(NamedTuple):
+    """Log-probability of a branch, and the least and mean one of the `tokens` tokens of its own lines."""
+
+    total: float
+    worst: float
+    mean: float
+    tokens: int
 
 
 def place_of(text: str, draft: Draft) -> Place:
@@ -131,15 +147,23 @@ def judge_drafts(
     found = iter(scores)
     totals = []
     for branch, size in zip(branches, sizes, strict=True):
-        score = next(found) if branch.tokens else None
-        total = float(score.sum()) if score is not None else 0.0
-        worst = float(score[:size].min()) if score is not None and size else 0.0
-        totals.append((total, worst, size))
-    judged = [
-        Judged(draft, place, new[0] - old[0], new[0], old[0], new[1], new[2])
+        score = next(found) if branch.tokens else torch.zeros(1)
+        own = score[:size] if size else torch.zeros(1)
+        totals.append(_Likelihood(float(score.sum()), float(own.min()), float(own.mean()), size))
+    return [
+        Judged(
+            draft,
+            place,
+            gain=new.total - old.total,
+            drafted=new.total,
+            present=old.total,
+            worst=new.worst,
+            tokens=new.tokens,
+            mean=new.mean,
+            now=old.mean,
+        )
         for (draft, place), old, new in zip(kept, totals[::2], totals[1::2], strict=True)
     ]
-    return judged
 
 
 def _branch(
@@ -200,16 +224,3 @@ def _excerpts(
         if line in before:
             run.append(line)
     return chosen, ids, starts
-
-
-def distribution(probabilities: Iterable[tuple[int, float]]) -> dict[int | None, float]:
-    """From (line, probability that an edit there is right) to one distribution over lines and None, "nowhere".
-
-    Odds add up per line, and nowhere has odds 1: one candidate alone keeps its probability.
-    """
-    odds: dict[int | None, float] = {None: 1.0}
-    for line, probability in probabilities:
-        p = min(max(probability, 0.0), 1 - 1e-6)
-        odds[line] = odds.get(line, 0.0) + p / (1 - p)
-    total = sum(odds.values())
-    return {line: value / total for line, value in odds.items()}

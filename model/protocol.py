@@ -31,7 +31,8 @@ class Request:
     """One question about one document.
 
     `cursor` is a code point offset into `text`. `history` holds unified diffs, oldest first, over any file of the
-    workspace; `text` already contains them. `path` is relative to the workspace where there is one.
+    workspace; `text` already contains them. `path` is relative to the workspace where there is one. `signals` are
+    numbers that the caller knows of the user and that a gate may weigh, such as how fast he types.
     """
 
     mode: Mode
@@ -42,6 +43,7 @@ class Request:
     history: tuple[str, ...] = ()
     related: tuple[Snippet, ...] = ()
     diagnostics: tuple[str, ...] = ()
+    signals: Mapping[str, float] = field(default_factory=dict, hash=False)
     max_tokens: int = 64
     max_lines: int = 12
 
@@ -102,6 +104,7 @@ class Prediction:
     probability that the user would accept it. `forwards` counts passes of the model after the context was encoded.
     `truncated` is set when the answer was cut by a token limit. `where` are lines of `Request.text` (from 0) with the
     probability that the next edit is there, most likely first; what is missing to 1 is "nowhere" and lines not named.
+    `features` are what `confidence` was made of and `source` names the maker of the edits: feedback is kept with both.
     """
 
     edits: tuple[Edit, ...] = ()
@@ -114,6 +117,7 @@ class Prediction:
     tokens: int = 0
     model: str = ""
     features: Mapping[str, float] = field(default_factory=dict)
+    source: str = ""
     where: tuple[tuple[int, float], ...] = ()
 
 

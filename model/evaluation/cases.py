@@ -85,7 +85,7 @@ def parse_row(row: Mapping[str, Any], default_id: Id = "") -> Case:
     if mode not in ("fim", "next_edit"):
         raise CaseError(f"`mode` must be 'fim' or 'next_edit', not {mode!r}")
     expected = None if row.get("expected") is None else _strings(row, "expected")
-    options = {
+    options: dict[str, Any] = {
         name: _integer(row[name], name, 1)
         for name in ("max_tokens", "max_lines")
         if row.get(name) is not None

@@ -1,244 +1,270 @@
-"""Fit the gate: from a suggestion's features to the probability that it is accepted.
+"""Make the gate that a model ships with, and say whether it is better than the one before.
 
-    python -m model.training.calibrate collect CASES.jsonl --out ROWS.jsonl --limit 600   (repeat to resume)
-    python -m model.training.calibrate collect TEXTS.jsonl --out ROWS.jsonl --share 1     (lines being typed)
-    python -m model.training.calibrate fit ROWS.jsonl --model model/embedded
+    python -m model.evaluation.replay CASES.jsonl --count 900 --out TRAIN.jsonl         (the same for DEV.jsonl)
+    redraft simulate TRAIN.jsonl --record TRAIN-RECORD.jsonl                            (the model proposes; resumes)
+    python -m model.training.calibrate first-look CASES.jsonl --out DRAFTS.jsonl
+    python -m model.training.calibrate fit --train TRAIN.jsonl TRAIN-RECORD.jsonl \
+        --dev DEV.jsonl DEV-RECORD.jsonl --first-look DRAFTS.jsonl --model model/embedded
 
-Responsible for collecting labelled suggestions of the predictor itself on cases with known answers, and for a
-logistic model per source with its thresholds. The label is the acceptance rule of `model.evaluation.oracle`; packages
-are held out whole, so the printed figures are for code that was not fitted.
+Responsible for the order of the work: drafts of many cases, which need no model, give a first look; suggestions of the
+model on some hundreds of cases give the rest by maximum likelihood; KTO tunes that. Everything is chosen on training
+packages, thresholds by one rule for all; packages for development only tell how good it is. Knows nothing of a user.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import random
 import sys
-import zlib
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import torch
-from torch import Tensor
+from diffing.edits import shrink
+from model.bundle import EMBEDDED
+from model.candidate import COMPLETION, DRAFT, Candidate
+from model.draft import drafts
+from model.evaluation.gate_report import Run, compared, run_gate, table
+from model.evaluation.recorded import Recorded
+from model.evaluation.replay import drawn, trace_of
+from model.evaluation.simulate import Opportunity, opportunities, opportunity
+from model.evaluation.simulate_command import read_traces
+from model.gate import FILE, FIRST_LOOK, FIRST_ODDS, Gate, Logistic
+from model.local import JUDGED
+from model.locate import place_of
+from model.training.gate_fit import Fit, Sample, calibrated_and_unseen, fit_likelihood, tune
+from model.training.threshold import THETAS, choose
 
-from diffing.edits import apply
-from model.bundle import EMBEDDED, Bundle
-from model.evaluation.cases import Case, parse_line
-from model.evaluation.oracle import accepts
-from model.gate import FILE, Gate, Logistic
-from model.local import CPU_CONTEXT, LocalPredictor, Work
-from model.protocol import Request, Stop
-
-FEATURES = {
-    "draft": ("prior", "doubt", "worst", "above", "votes", "new lines"),
-    "completion": ("log_odds", "share", "mean", "least", "tokens", "lines", "ended"),
+FIRST_LOOK_CASES = 8000
+PER_PACKAGE = 250
+FIRST_PENALTY = 0.001
+SELDOM = 20
+NAMES = {
+    DRAFT: (FIRST_ODDS, "doubt", "worst", "mean", "now", "gain", "tokens"),
+    COMPLETION: (
+        *("log_odds", "share", "mean", "least", "entropy", "tokens", "lines", "ended"),
+        *("denoising_steps", "inserted", "unknown words", "repeats", "open", "linked", "fim"),
+        *("in word", "rest", "blank", "in comment", "in string"),
+    ),
 }
-THRESHOLDS = {"eager": 0.15, "balanced": 0.25, "quiet": 0.45}
-PENALTY = 0.003
-MAX_TEXT = 60_000
+"""What is weighed besides the first look: few, for there are only hundreds of suggestions of the model. Chosen, with
+the figures below, by the ranking of suggestions of training packages that were held out."""
+
+PENALTIES = {DRAFT: 0.003, COMPLETION: 0.03}
+RAW = {
+    DRAFT: Logistic(0.0, {"mean": (1.0, 0.0, 1.0)}),
+    COMPLETION: Logistic(0.0, {"mean": (1.0, 0.0, 1.0)}),
+}
+"""The untuned confidence: the mean probability of the tokens."""
+
+Models = Mapping[str, Fit]
 
 
-def spread(kind: str, index: str) -> float:
-    """A fixed pseudo-random number in [0, 1) for a case."""
-    return zlib.crc32(f"{kind}:{index}".encode()) / 2**32
-
-
-def typing_case(row: Mapping[str, Any], index: int) -> Case | None:
-    """A line of a finished file as if it were being typed: what follows a random place in it is taken out.
-
-    In a third of the cases up to three lines after it are taken out too.
-    """
-    rng = random.Random(f"{row['path']}:{index}")
-    lines = row["text"].split("\n")
-    at = rng.randrange(len(lines))
-    line = lines[at].rstrip()
-    body = len(line) - len(line.lstrip())
-    if len(line) - body < 4 or len(line) > 120:
-        return None
-    column = rng.randrange(body, len(line) - 1)
-    low, high = max(0, at - 120), at + 60
-    before = "\n".join([*lines[low:at], line[:column]])
-    rest = at + 1 + (rng.randrange(1, 4) if rng.random() < 1 / 3 else 0)
-    after = "\n".join(["", *lines[rest:high]])
-    whole = before + "\n".join([line[column:], *lines[at + 1 : rest]]) + after
-    request = Request(
-        "fim", row["path"], before + after, len(before), language=row.get("language", "python")
-    )
-    meta = {"meta": {"kind": "typing", "package": row["package"]}}
-    return Case(f"{row['path']}-{at}-{column}", request, (whole,), meta)
-
-
-def read_sample(path: Path, share: float) -> Iterator[Case]:
-    """A fixed random sample, in random order, of a file of cases or of texts (`{"path", "text", "package"}`)."""
-    with path.open("rb") as lines:
-        sample = [line for i, line in enumerate(lines) if spread("sample", str(i)) < share]
-    sample.sort(key=zlib.crc32)
-    for number, line in enumerate(sample):
-        row = json.loads(line)
-        case = parse_line(line, number) if "cursor" in row else typing_case(row, number)
-        if (
-            isinstance(case, Case)
-            and case.expected is not None
-            and len(case.request.text) <= MAX_TEXT
-        ):
-            yield case
-
-
-def collect(args: argparse.Namespace) -> int:
-    """Append one row for every suggestion on a fixed random sample of the cases."""
-    bundle = Bundle.load(args.model, threads=args.threads)
-    predictor = LocalPredictor(bundle, Gate.untrained(), CPU_CONTEXT)
-    done = set()
-    if args.out.exists():
-        done = {json.loads(line)["id"] for line in args.out.open()}
+def first_look(args: argparse.Namespace) -> int:
+    """Write one row for every draft of many cases, with what the text tells of it and whether it is right."""
     count = 0
-    with args.out.open("a") as out, torch.inference_mode():
-        for case in read_sample(args.cases, args.share):
-            if count >= args.limit:
-                break
-            if case.id in done:
-                continue
-            request, meta = case.request, case.row["meta"]
-            rows = []
-            for candidate in predictor.candidates(request, Work(), Stop(), exhaustive=True):
-                after = apply(request.text, candidate.edits)
-                accepted = accepts(
-                    request.text,
-                    after,
-                    case.expected or (),
-                    request.history,
-                    python=request.path.endswith(".py"),
-                )
-                rows.append(
-                    {
-                        "source": candidate.source,
-                        "features": candidate.features,
-                        "accepted": accepted,
-                    }
-                )
-            out.write(
-                json.dumps(
-                    {
-                        "id": case.id,
-                        "mode": request.mode,
-                        "kind": meta["kind"],
-                        "package": meta["package"],
-                        "rows": rows,
-                    }
-                )
-                + "\n"
-            )
-            out.flush()
-            count += 1
-    print(f"{count} cases collected")
+    with args.out.open("w") as out:
+        for case in drawn(args.cases, args.count, args.per_package):
+            trace = trace_of(case, 2)
+            for number, pause in enumerate(trace.pauses):
+                request = pause.request
+                if request.mode == "fim":
+                    continue
+                found = []
+                for draft in drafts(request)[:JUDGED]:
+                    if (edit := shrink(request.text, draft.edit)) is not None:
+                        place = (draft.link, draft.distance, place_of(request.text, draft).first)
+                        found.append(Candidate(DRAFT, (edit,), 0.0, draft.features(), 0, *place))
+                for offer in opportunity(trace, number, pause, found, 0.0).offers:
+                    features = {k: round(v, 4) for k, v in offer.candidate.features.items() if v}
+                    row = {"package": trace.package, "accepted": offer.accepted}
+                    out.write(json.dumps(row | {"features": features}) + "\n")
+                    count += 1
+    print(f"{count} drafts")
     return 0
 
 
-def matrix(rows: Iterable[Mapping[str, Any]], names: tuple[str, ...]) -> tuple[Tensor, Tensor]:
-    """Features `[n, len(names)]` and labels `[n]`."""
-    rows = list(rows)
-    x = torch.tensor([[float(row["features"][name]) for name in names] for row in rows])
-    return x, torch.tensor([float(row["accepted"]) for row in rows])
+def read_first_look(path: Path) -> list[Sample]:
+    """The rows of `first_look`; features that are 0 were left out of them."""
+    rows = [json.loads(line) for line in path.open()]
+    names = {name for row in rows for name in row["features"]}
+    zero = dict.fromkeys(names, 0.0)
+    return [Sample({**zero, **row["features"]}, row["accepted"], row["package"]) for row in rows]
 
 
-def fit_logistic(x: Tensor, y: Tensor, names: tuple[str, ...]) -> dict[str, Any]:
-    """Penalised maximum likelihood on standardised, squashed features."""
-    mean, scale = x.mean(0), x.std(0).clamp(min=1e-3)
-    z = 3 * torch.tanh((x - mean) / scale / 3)
-    w = torch.zeros(x.shape[1], requires_grad=True)
-    b = torch.zeros(1, requires_grad=True)
-    optimizer = torch.optim.LBFGS([w, b], max_iter=200, line_search_fn="strong_wolfe")
+def often(samples: Sequence[Sample]) -> list[str]:
+    """Features that differ from their commonest value in enough samples to weigh them."""
+    found = []
+    for name in sorted({name for sample in samples for name in sample.features}):
+        values = Counter(sample.features.get(name) for sample in samples)
+        if len(samples) - values.most_common(1)[0][1] >= SELDOM:
+            found.append(name)
+    return found
 
-    def closure() -> Tensor:
-        optimizer.zero_grad()
-        loss = (
-            torch.nn.functional.binary_cross_entropy_with_logits(z @ w + b, y)
-            + PENALTY * (w * w).sum()
-        )
-        loss.backward()
-        return loss
 
-    optimizer.step(closure)
+def samples_of(chances: Sequence[Opportunity], source: str, first: Logistic | None) -> list[Sample]:
+    """Every offer of one source, with what the first look makes of it."""
+    found = []
+    for chance in chances:
+        for offer in chance.offers:
+            one = offer.candidate
+            if one.source == source:
+                features = dict(one.features)
+                if first is not None:
+                    features[FIRST_ODDS] = first.log_odds(one.features)
+                found.append(Sample(features, offer.accepted, chance.package))
+    return found
+
+
+class Maker:
+    """Fits gates to opportunities: `likelihood` and, with that as the reference, `kto`."""
+
+    def __init__(self, chances: Sequence[Opportunity], first: Logistic | None) -> None:
+        self.chances, self.first = chances, first
+        self.samples = {
+            DRAFT: samples_of(chances, DRAFT, first),
+            COMPLETION: samples_of(chances, COMPLETION, None),
+        }
+
+    def likelihood(self) -> Gate:
+        return self._gate({source: self._likelihood(source) for source in self.samples})
+
+    def kto(self, beta: float, penalty: float, ratio: float) -> Gate:
+        def fit_of(source: str) -> Fit:
+            reference = self._likelihood(source)
+            return lambda samples: tune(
+                samples, reference(samples), beta=beta, penalty=penalty, ratio=ratio
+            )
+
+        return self._gate({source: fit_of(source) for source in self.samples})
+
+    def _likelihood(self, source: str) -> Fit:
+        names, penalty = NAMES[source], PENALTIES[source]
+        return lambda samples: fit_likelihood(samples, names, penalty)
+
+    def _gate(self, fits: Models) -> Gate:
+        """A calibrated gate with the thresholds that suggestions of packages it was not fitted to ask for."""
+        models: dict[str, Logistic] = {}
+        unseen: dict[str, Iterator[float]] = {}
+        for source, fit in fits.items():
+            models[source], found = calibrated_and_unseen(fit, self.samples[source])
+            unseen[source] = iter(found)
+        if self.first is not None:
+            models[DRAFT + FIRST_LOOK] = self.first
+        best = []
+        for chance in self.chances:
+            scored = [(next(unseen[o.candidate.source]), o.accepted) for o in chance.offers]
+            best.append((chance.mode, chance.package, *max(scored, default=(0.0, False))))
+        return Gate(models, thresholds(best))
+
+
+def thresholds(
+    best: Sequence[tuple[str, str, float, bool]],
+) -> dict[str, dict[str, float]]:
+    """For each mode and setting the threshold of most utility; `best` are (mode, package, probability, accepted)."""
     return {
-        "bias": round(b.item(), 4),
-        "weights": {
-            name: [round(float(v), 4) for v in (w.detach()[i], mean[i], scale[i])]
-            for i, name in enumerate(names)
-        },
+        mode: {
+            setting: choose([(p, a) for m, _, p, a in best if m == mode], theta)
+            for setting, theta in THETAS.items()
+        }
+        for mode in ("fim", "next_edit")
     }
 
 
-def area(scores: list[float], labels: list[bool]) -> float:
-    """Area under the ROC curve; 0.5 where only one class is there."""
-    positive = [s for s, label in zip(scores, labels, strict=True) if label]
-    negative = [s for s, label in zip(scores, labels, strict=True) if not label]
-    if not positive or not negative:
-        return 0.5
-    wins = sum((p > n) + 0.5 * (p == n) for p in positive for n in negative)
-    return wins / len(positive) / len(negative)
+def by_the_same_rule(gate: Gate, chances: Sequence[Opportunity]) -> Gate:
+    """A gate with thresholds chosen on the training packages as those of the fitted ones are."""
+    best = []
+    for chance in chances:
+        scored = [
+            (gate.probability(o.candidate.source, o.candidate.features), o.accepted)
+            for o in chance.offers
+        ]
+        best.append((chance.mode, chance.package, *max(scored, default=(0.0, False))))
+    return Gate(gate.models, thresholds(best), gate.about)
 
 
 def fit(args: argparse.Namespace) -> int:
-    """Fit on four fifths of the packages, print figures on the rest, then fit on all and write `gate.json`."""
-    cases = [json.loads(line) for line in args.rows.open()]
-    held = {c["package"] for c in cases if spread("held", c["package"]) < 0.25}
-    report: dict[str, Any] = {}
-    models: dict[str, Any] = {}
-    for source, names in FEATURES.items():
-        parts: dict[bool, list[dict[str, Any]]] = defaultdict(list)
-        for case in cases:
-            parts[case["package"] in held].extend(r for r in case["rows"] if r["source"] == source)
-        train, test = parts[False], parts[True]
-        model = gate_of({source: fit_logistic(*matrix(train, names), names)})
-        scores = [model.probability(source, row["features"]) for row in test]
-        labels = [row["accepted"] for row in test]
-        models[source] = fit_logistic(*matrix([*train, *test], names), names)
-        report[source] = {
-            "suggestions": len(train) + len(test),
-            "accepted": sum(r["accepted"] for r in [*train, *test]),
-            "held_out": len(test),
-            "held_out_auc": round(area(scores, labels), 3),
-        }
-        for name, least in THRESHOLDS.items():
-            shown = [label for s, label in zip(scores, labels, strict=True) if s >= least]
-            report[source][name] = {"shown": len(shown), "accepted": sum(shown)}
-    thresholds = dict.fromkeys(("fim", "next_edit"), THRESHOLDS)
-    gate = {"models": models, "thresholds": thresholds, "fitted": report}
-    (args.model / FILE).write_text(json.dumps(gate, indent=1) + "\n")
-    print(json.dumps(report, indent=1))
+    """Fit, compare on the development packages, and write `gate.json` where it is better."""
+    train, dev = (recorded(*map(Path, pair)) for pair in (args.train, args.dev))
+    looked = read_first_look(args.first_look)
+    first = fit_likelihood(looked, often(looked), FIRST_PENALTY)
+    maker = Maker(train, first)
+    before = Gate.load(args.model)
+    gates = {
+        "shipped before": before,
+        "raw confidence, threshold tuned": by_the_same_rule(Gate(RAW, {}), train),
+        "shipped before, threshold tuned": by_the_same_rule(before, train),
+        "logistic": maker.likelihood(),
+        "KTO": maker.kto(args.beta, args.penalty, args.ratio),
+    }
+    runs = {name: run_gate(name, gate, dev) for name, gate in gates.items()}
+    print(
+        f"{len(train)} pauses to train, {len(dev)} to tell; {len(looked)} drafts for a first look"
+    )
+    print(f"thresholds: {json.dumps({name: gate.thresholds for name, gate in gates.items()})}\n")
+    print(table([runs["raw confidence, threshold tuned"], *others(runs)]))
+    for name in ("logistic", "KTO"):
+        told = compared(runs["shipped before, threshold tuned"], runs[name])
+        print(f"\n{name} against shipped before, threshold tuned: {sentence(told)}")
+    print(f"\nKTO against logistic: {sentence(compared(runs['logistic'], runs['KTO']))}")
+    chosen = args.choose or ("KTO" if better(runs["KTO"], runs["logistic"]) else "logistic")
+    if not better(runs[chosen], runs["shipped before"]):
+        print(f"\n{chosen} is not better than what is shipped; nothing was written")
+        return 1
+    about = {"kind": chosen, "made by": "model.training.calibrate fit"}
+    about |= {"pauses": len(train), "first look": len(looked), "development": facts(runs[chosen])}
+    Gate(gates[chosen].models, gates[chosen].thresholds, about).write(args.model / FILE)
+    print(f"\n{chosen} was written to {args.model / FILE}")
     return 0
 
 
-def gate_of(models: Mapping[str, Any]) -> Gate:
-    return Gate(
-        {
-            k: Logistic(m["bias"], {n: tuple(v) for n, v in m["weights"].items()})
-            for k, m in models.items()
-        },
-        {},
+def others(runs: Mapping[str, Run]) -> list[Run]:
+    return [run for name, run in runs.items() if not name.startswith("raw")]
+
+
+def better(after: Run, before: Run) -> bool:
+    return bool(after.figures["utility"] > before.figures["utility"])
+
+
+def sentence(told: Mapping[str, tuple[float, tuple[float, float]]]) -> str:
+    return ", ".join(
+        f"{name} {v:.2f} ({low:.2f} to {high:.2f})" for name, (v, (low, high)) in told.items()
     )
+
+
+def facts(run: Run) -> dict[str, Any]:
+    names = ("pauses", "shown", "accepted")
+    figures: dict[str, Any] = {name: run.figures[name] for name in names}
+    for source in (DRAFT, COMPLETION):
+        _, area, error = run.ranking[source]
+        figures[source] = {"auroc": round(area or 0.5, 3), "ece": round(error or 0.0, 3)}
+    return figures
+
+
+def recorded(cases: Path, record: Path) -> list[Opportunity]:
+    return list(opportunities(read_traces(cases, None, 3), Recorded(record)))
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     commands = parser.add_subparsers(required=True)
-    gather = commands.add_parser("collect")
-    gather.add_argument("cases", type=Path)
-    gather.add_argument("--out", type=Path, required=True)
-    gather.add_argument("--limit", type=int, default=600)
-    gather.add_argument(
-        "--share", type=float, default=0.05, help="share of the cases to sample from"
-    )
-    gather.add_argument("--threads", type=int, default=1)
-    gather.set_defaults(command=collect)
+    look = commands.add_parser("first-look")
+    look.add_argument("cases", type=Path)
+    look.add_argument("--out", type=Path, required=True)
+    look.add_argument("--count", type=int, default=FIRST_LOOK_CASES)
+    look.add_argument("--per-package", type=int, default=PER_PACKAGE)
+    look.set_defaults(command=first_look)
     solve = commands.add_parser("fit")
-    solve.add_argument("rows", type=Path)
+    for part in ("--train", "--dev"):
+        solve.add_argument(part, nargs=2, required=True, metavar=("CASES", "RECORD"))
+    solve.add_argument("--first-look", type=Path, required=True)
+    solve.add_argument("--model", type=Path, default=EMBEDDED)
+    solve.add_argument("--beta", type=float, default=1.0)
+    solve.add_argument("--penalty", type=float, default=0.003)
+    solve.add_argument("--ratio", type=float, default=4 / 3)
+    solve.add_argument("--choose", choices=("logistic", "KTO"))
     solve.set_defaults(command=fit)
-    for command in (gather, solve):
-        command.add_argument("--model", type=Path, default=EMBEDDED)
     args = parser.parse_args()
     result: int = args.command(args)
     return result

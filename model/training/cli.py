@@ -1,4 +1,4 @@
-"""The commands `redraft data`, `pack`, `train` and `export`.
+"""The commands `redraft data`, `pack`, `train`, `tune` and `export`.
 
 Responsible for finding the module of a command only when it runs. Knows nothing of what they do.
 """
@@ -12,6 +12,7 @@ MODULES = {
     "data": ("model.training.data.build", "build the training data from package releases"),
     "pack": ("model.training.pack", "write training data as shards of lessons for one model"),
     "train": ("model.training.train", "train what a recipe names, or go on with it"),
+    "tune": ("model.training.tune", "let the gate learn from what you accepted and rejected"),
     "export": ("model.training.export", "write a trained model as a checkpoint folder"),
 }
 

@@ -11,8 +11,9 @@ import pytest
 from diffing.edits import apply
 from diffing.hunks import unified_diff
 from model.answer import answer
+from model.candidate import Candidate, nearest_of
 from model.config import ModelError
-from model.local import Candidate, LocalPredictor, mid_typing, nearest_of, settled_history
+from model.local import LocalPredictor, mid_typing, settled_history
 from model.protocol import Cancelled, Request, Stop
 
 BEFORE = """\

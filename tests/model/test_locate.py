@@ -6,9 +6,10 @@ from tiny import random_bundle
 
 from diffing.edits import Edit
 from diffing.hunks import unified_diff
+from model.candidate import distribution
 from model.context import Context
 from model.draft import Draft
-from model.locate import Place, distribution, judge_drafts, lines_after, place_of
+from model.locate import Place, judge_drafts, lines_after, place_of
 from model.prompt import PromptWriter, pieces
 from model.protocol import Request, Stop
 

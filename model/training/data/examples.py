@@ -18,6 +18,7 @@ from difflib import SequenceMatcher
 from typing import Any, Literal
 
 from diffing.hunks import unified_diff
+from model.evaluation.replay import pause_weight
 from model.training.data.changes import (
     Group,
     cluster,
@@ -156,21 +157,6 @@ def type_partly(group: Group, rng: random.Random) -> tuple[tuple[str, ...], int,
         return None
     number, column, _, partial = rng.choices(choices, weights)[0]
     return partial, number, column
-
-
-def pause_weight(line: str, column: int) -> float:
-    """How likely a person pauses after `line[:column]`, relative: after openers most, inside a word
-    least."""
-    if column == 0:
-        return 0.5
-    before, after = line[column - 1], line[column : column + 1]
-    if before in ",;:([{":
-        return 10.0
-    if before in ")]}":
-        return 8.0
-    if before.isalnum() or before == "_":
-        return 1.0 if after.isalnum() or after == "_" else 8.0
-    return 6.0 if before.isspace() else 5.0
 
 
 def hole(group: Group, rng: random.Random) -> tuple[tuple[int, int], tuple[int, int]] | None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import random
 
 from diffing.hunks import apply_unified
+from model.evaluation.replay import pause_weight
 from model.training.data.changes import (
     Group,
     cluster,
@@ -12,7 +13,7 @@ from model.training.data.changes import (
     split_groups,
     typing_order,
 )
-from model.training.data.examples import episode_cases, episodes, hole, pause_weight, type_partly
+from model.training.data.examples import episode_cases, episodes, hole, type_partly
 
 OLD = """import os
 

@@ -1,0 +1,173 @@
+"""`redraft tune`: from feedback to a gate of one's own."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+
+import pytest
+
+from lsp_server.cli import run
+from model.bundle import EMBEDDED
+from model.config import ModelError
+from model.feedback import Event, Life, Store, Suggested, to_json
+from model.gate import FILE, Gate, Logistic, fingerprint, load_for_user, tuned_path
+from model.training.labels import label
+from model.training.tune import judgements, outcomes, read, tuned
+from model.training.tune_picture import reliability
+
+VALUES = {"eager": 0.15, "balanced": 0.25, "quiet": 0.45}
+GATE = Gate(
+    {"draft": Logistic(0.0, {"gain": (1.0, 0.0, 1.0), "grown lines": (0.0, 0.0, 0.5)})},
+    {"fim": VALUES, "next_edit": VALUES},
+)
+
+
+@pytest.fixture(autouse=True)
+def short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fewer steps than a user's tuning takes."""
+    monkeypatch.setattr("model.training.tune.STEPS", 60)
+    monkeypatch.setattr("model.training.tune.PENALTIES", (0.1, 0.01))
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    folder = tmp_path / "model"
+    folder.mkdir()
+    config = json.loads((EMBEDDED / "config.json").read_text())
+    config["redraft"]["name"] = "tiny/one"
+    (folder / "config.json").write_text(json.dumps(config))
+    GATE.write(folder / FILE)
+    return folder
+
+
+def life(number: int, state: str, features: dict[str, float], *more: Event, **event) -> Life:
+    name = f"s{number}"
+    suggested = Suggested(name, float(number), "next_edit", "draft", 0.5, features)
+    return Life(suggested, (Event(name, state, event.pop("after", 1.0), **event), *more))
+
+
+def taste(count: int, *, multi_line: bool) -> list[Life]:
+    """A user who takes edits of several lines only, or none of them."""
+    rng = random.Random(7)
+    found = []
+    for number in range(count):
+        grown = rng.choice([0.0, 0.7])
+        features = {"gain": rng.gauss(0.5, 1), "grown lines": grown}
+        wanted = (grown > 0) == multi_line
+        found.append(life(number, "accepted" if wanted else "rejected", features))
+    return found
+
+
+def test_labels() -> None:
+    settled = Event("s0", "settled", 12.0, 0.2)
+    assert label(life(0, "accepted", {})) is True
+    assert label(life(0, "typed", {})) is True
+    assert label(life(0, "ignored", {}, value=4.0)) is True  # partly accepted before
+    assert label(life(0, "accepted", {}, settled)) is False
+    assert label(life(0, "rejected", {})) is False
+    assert label(life(0, "ignored", {}, why="overtyped")) is False
+    assert label(life(0, "ignored", {}, why="overtyped", after=0.1)) is None
+    assert label(life(0, "ignored", {})) is None  # it merely went away
+    assert label(life(0, "replaced", {})) is None
+    assert label(Life(Suggested("s", 0.0, "fim", "draft", 0.5), ())) is None
+
+
+@pytest.mark.parametrize("multi_line", [True, False])
+def test_the_opposite_taste_is_learned_in_a_hundred_events(multi_line: bool) -> None:
+    gate = tuned(GATE, judgements(taste(100, multi_line=multi_line)))
+    lines = {
+        grown: gate.probability("draft", {"gain": 0.5, "grown lines": grown})
+        for grown in (0.0, 0.7)
+    }
+    before = GATE.probability("draft", {"gain": 0.5, "grown lines": 0.7})
+    liked, disliked = (lines[0.7], lines[0.0]) if multi_line else (lines[0.0], lines[0.7])
+    assert liked > before > disliked
+    least = gate.threshold("next_edit", "balanced")
+    assert disliked < least <= liked
+
+
+def write(path: Path, lives: list[Life]) -> Path:
+    path.write_text("".join(json.dumps(to_json(one)) + "\n" for one in lives))
+    return path
+
+
+def test_tuning_replaces_and_rolls_back(model, home, tmp_path, capsys) -> None:
+    lines = write(tmp_path / "f.jsonl", taste(100, multi_line=True))
+    own = tuned_path(home, "tiny/one")
+    command = ["tune", str(lines), "--model", str(model)]
+    assert run([*command, "--dry-run"]) == 0
+    assert not own.exists()
+    assert run(command) == 0
+    printed = capsys.readouterr().out
+    assert "| after |" in printed
+    assert "100 suggestions" not in printed
+    assert "70 suggestions to learn from, the newest 30 to tell" in printed
+    first = load_for_user(model, "tiny/one", home)
+    assert first.about["base"] == fingerprint(model / FILE)
+    assert first.models != GATE.models
+    other = write(tmp_path / "g.jsonl", taste(100, multi_line=False))
+    assert run(["tune", str(other), "--model", str(model)]) == 0
+    assert load_for_user(model, "tiny/one", home).models != first.models
+    assert run(["tune", "--rollback", "--model", str(model)]) == 0
+    assert load_for_user(model, "tiny/one", home).models == first.models
+    assert run(["tune", "--rollback", "--model", str(model)]) == 0
+    assert load_for_user(model, "tiny/one", home) == GATE
+    assert run(["tune", "--rollback", "--model", str(model)]) == 1
+
+
+def test_a_gate_that_is_not_better_is_refused(model, home, tmp_path, capsys) -> None:
+    turned = taste(70, multi_line=True)
+    turned += [
+        life(
+            70 + n,
+            "rejected" if one.events[0].state == "accepted" else "accepted",
+            dict(one.suggested.features),
+        )
+        for n, one in enumerate(taste(30, multi_line=True))
+    ]
+    assert run(["tune", str(write(tmp_path / "f", turned)), "--model", str(model)]) == 1
+    assert "is not better on the newest 30 suggestions" in capsys.readouterr().err
+    assert not tuned_path(home, "tiny/one").exists()
+
+
+def test_too_little_is_said_so(model, home, tmp_path, capsys) -> None:
+    assert run(["tune", "--model", str(model)]) == 1
+    assert "no feedback yet" in capsys.readouterr().err
+    few = write(tmp_path / "f", taste(20, multi_line=True))
+    assert run(["tune", str(few), "--model", str(model)]) == 1
+    assert "20 suggestions were judged" in capsys.readouterr().err
+    few.write_text('{"id": 1}\n')
+    assert run(["tune", str(few), "--model", str(model)]) == 1
+    assert "not a line of feedback" in capsys.readouterr().err
+
+
+def test_the_store_is_read(home) -> None:
+    with Store(home / "feedback.sqlite3") as store:
+        for one in taste(50, multi_line=True):
+            store.write([one.suggested, *one.events])
+    assert len(judgements(read(None, home))) == 50
+
+
+def test_a_gate_tuned_for_another_one_is_not_used(model, home) -> None:
+    Gate(GATE.models, GATE.thresholds, {"base": "other"}).write(tuned_path(home, "tiny/one"))
+    assert load_for_user(model, "tiny/one", home) == GATE
+    tuned_path(home, "tiny/one").write_text("{")
+    assert load_for_user(model, "tiny/one", home) == GATE
+    assert load_for_user(model, "tiny/one", None) == GATE
+    with pytest.raises(ModelError):
+        load_for_user(model / "nowhere", "tiny/one", None)
+
+
+def test_the_picture(tmp_path) -> None:
+    pytest.importorskip("matplotlib")
+    from model.training.tune_picture import draw
+
+    judged = judgements(taste(60, multi_line=True))
+    pairs = outcomes(GATE, judged)
+    points = reliability(pairs)
+    assert sum(count for _, _, count in points) == 60
+    assert [p for p, _, _ in points] == sorted(p for p, _, _ in points)
+    draw(tmp_path / "p.svg", {"before": pairs})
+    assert (tmp_path / "p.svg").read_text().startswith("<?xml")
