@@ -226,11 +226,18 @@ def test_whole_lines_are_drawn_as_lines(nvim: Nvim) -> None:
         "third": [("RedraftDelete", 1, 0, (1, 5)), ("lines", 1, 5, ["b =(a,", "  b) c"])],
         "fourth": [("RedraftDelete", 1, 0, (2, 0))],
     }
+    applied = {
+        "first": "first\nb = c\nnew = 1\nnewer = 2\nd = e\n",
+        "second": "second\nb = x():\n    z = 3e\n",
+        "third": "third\nb =(a,\n  b) c\nd = e\n",
+        "fourth": "fourth\nd = e\n",
+    }
     for word, expected in drawn.items():
-        nvim.keys(f"<C-e>ggcc{word}<Esc>")
+        nvim.keys(f"ggcc{word}<Esc>")
         nvim.wait_for_drawn(expected)
-    nvim.keys("<Tab>")
-    nvim.wait_for_text("fourth\nd = e\n")
+        nvim.keys("<Tab>")
+        nvim.wait_for_text(applied[word])
+        nvim.keys("u")
 
 
 def test_a_secret_file_gets_nothing_and_status_says_why(nvim: Nvim) -> None:

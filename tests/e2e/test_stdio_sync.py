@@ -117,7 +117,8 @@ async def test_history_holds_the_users_edits_and_marks_accepted_ones(editor: Edi
 
 async def test_a_request_sees_the_text_at_its_own_place_in_the_stream(editor: Editor) -> None:
     """A change that follows in the same write is not part of what the request is about."""
-    await editor.start([{"mode": "fim", "when": {"regex": "before$"}, "insert": "!"}])
+    rule = {"mode": "fim", "when": {"regex": "before$"}, "insert": "!", "delay_ms": 300}
+    await editor.start([rule])
     editor.open("a.py", "before\n")
     sent = editor.client.protocol.send_request(
         "textDocument/inlineCompletion", editor.inline_params("a.py", 0, 6, kind=1)
