@@ -36,7 +36,19 @@ function M.from_lsp(bufnr, edit, encoding)
       row, col = row - 1, #line_at(bufnr, row - 1)
     end
   end
+  if end_row < row or (end_row == row and end_col < col) then
+    end_row, end_col = row, col
+  end
   return { row = row, col = col, end_row = end_row, end_col = end_col, text = text }
+end
+
+--- Whether an edit changes anything.
+---@param bufnr integer
+---@param edit redraft.Edit
+---@return boolean
+function M.changes(bufnr, edit)
+  local old = api.nvim_buf_get_text(bufnr, edit.row, edit.col, edit.end_row, edit.end_col, {})
+  return table.concat(old, '\n') ~= edit.text
 end
 
 --- Where an edit's new text ends, once it stands in the buffer.

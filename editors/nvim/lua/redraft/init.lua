@@ -104,7 +104,7 @@ end
 
 local function detach(bufnr)
   ghost.clear(bufnr)
-  nes.clear()
+  nes.clear(bufnr)
   api.nvim_clear_autocmds({ group = group, buffer = bufnr })
   keys.unmap(bufnr)
 end

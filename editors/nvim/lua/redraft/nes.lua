@@ -90,11 +90,14 @@ local function withdraw(reason)
 end
 
 --- Take away what is shown, and forget what was asked.
+---@param bufnr? integer only what is shown in this buffer
 ---@param reason? string
-function M.clear(reason)
-  cancel()
-  withdraw(reason or 'left')
-  asked = ''
+function M.clear(bufnr, reason)
+  if not bufnr or not shown or shown.bufnr == bufnr then
+    cancel()
+    withdraw(reason or 'left')
+    asked = ''
+  end
 end
 
 local function show(edit)
@@ -105,27 +108,35 @@ local function show(edit)
   editor.announce('Show', data_of(edit))
 end
 
+--- The edits of an answer in the buffer's units, without such as change nothing.
+---@return redraft.Edit[], string? none, and why
+local function edits_of(bufnr, client, result)
+  local list, found = result and result.edits or {}, {}
+  for _, edit in ipairs(list) do
+    local version = vim.tbl_get(edit, 'textDocument', 'version')
+    if version and version ~= vim.lsp.util.buf_versions[bufnr] then
+      return {}, 'stale-version'
+    end
+    local one = edits.from_lsp(bufnr, edit, client.offset_encoding)
+    if edits.changes(bufnr, one) then
+      table.insert(found, one)
+    end
+  end
+  return found, result and result.reason or (#list > 0 and 'no-op' or 'no answer')
+end
+
 local function receive(bufnr, client, tick, result, invoked)
-  local list = result and result.edits or {}
-  local version = list[1] and vim.tbl_get(list[1], 'textDocument', 'version')
-  if #list == 0 or (version and version ~= vim.lsp.util.buf_versions[bufnr]) then
+  local list, reason = edits_of(bufnr, client, result)
+  if #list == 0 then
     withdraw('replaced')
     if invoked then
-      local reason = #list > 0 and 'stale-version' or result and result.reason or 'no answer'
       vim.notify(('Redraft: no next edit (%s)'):format(reason))
     end
     return
   end
-  show({
-    bufnr = bufnr,
-    client = client,
-    command = list[1].command,
-    tick = tick,
-    edits = vim.tbl_map(function(edit)
-      return edits.from_lsp(bufnr, edit, client.offset_encoding)
-    end, list),
-  })
-  client:notify('textDocument/didShowInlineEdit', { item = { command = list[1].command } })
+  local command = result.edits[1].command
+  show({ bufnr = bufnr, client = client, command = command, tick = tick, edits = list })
+  client:notify('textDocument/didShowInlineEdit', { item = { command = command } })
 end
 
 --- Ask for the next edit of the current buffer.
@@ -299,7 +310,7 @@ function M.attach(bufnr, group)
   end
   local function changed()
     if not live() then
-      M.clear('moved')
+      M.clear(bufnr, 'moved')
       M.later(bufnr)
     end
   end
@@ -315,11 +326,11 @@ function M.attach(bufnr, group)
   end)
   on('InsertEnter', function()
     if not config.asks_in('i') then
-      M.clear()
+      M.clear(bufnr)
     end
   end)
   on({ 'BufLeave', 'BufUnload' }, function()
-    M.clear()
+    M.clear(bufnr)
   end)
   on({ 'CursorMoved', 'CursorMovedI', 'WinScrolled' }, function()
     local edit = live()
