@@ -52,6 +52,13 @@ def own_nvim(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Nvim]:
         yield nvim.use(tmp_path)
 
 
+@pytest.fixture(params=VERSIONS)
+def faked_nvim(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Nvim]:
+    """A new Neovim, for tests that stand in for the server."""
+    for nvim in _nvim(request.param, tmp_path):
+        yield nvim.use(tmp_path)
+
+
 @pytest.fixture
 def newest_nvim(tmp_path: Path) -> Iterator[Nvim]:
     """A new Neovim of the newest version only."""

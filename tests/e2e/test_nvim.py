@@ -9,7 +9,6 @@ import shutil
 import signal
 import textwrap
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -54,27 +53,6 @@ def test_typed_keys_give_ghost_text_and_tab_inserts_exactly_it(nvim: Nvim) -> No
     nvim.keys("<Esc>u")
     nvim.wait_for_text("é = '😀'\nü; print(value)\nfor \n")
     nvim.wait(lambda: nvim.status()["outcomes"] == {"accepted": 2})
-
-
-def test_accepting_after_typing_some_of_it_inserts_what_is_left(nvim: Nvim) -> None:
-    nvim.start([PRINT, LOOP], setup=KEYMAPS)
-    nvim.open("a.py", "\n")
-    nvim.keys("ipri")
-    nvim.wait_for_ghost("nt(value)")
-    nvim.keys("nt<Tab>")  # faster than Neovim asks again
-    nvim.wait_for_text("print(value)\n")
-    assert nvim.cursor() == (0, 12)
-    nvim.wait(lambda: nvim.status()["outcomes"] == {"accepted": 1})
-
-    nvim.keys("<CR>pri")
-    nvim.wait_for_ghost("nt(value)")
-    nvim.keys("z<Tab>")  # no longer what was suggested, so Tab is what it was
-    nvim.wait_for_text("print(value)\npriz    \n")
-
-    nvim.keys("<C-u>for ")
-    nvim.wait_for_ghost("x in xs:\n    print(x)")
-    nvim.keys("x in xs:<CR>pr<Tab>")  # into its second line; Neovim indents it
-    nvim.wait_for_text("print(value)\nfor x in xs:\n    print(x)\n")
 
 
 def test_typing_through_keeps_the_ghost_text_without_asking_the_model(nvim: Nvim) -> None:
@@ -169,20 +147,6 @@ def test_a_next_edit_out_of_sight_is_jumped_to_first(nvim: Nvim) -> None:
     nvim.wait(lambda: nvim.cursor()[0] == 0)  # the way back is in the jump list
 
 
-def test_a_rejected_next_edit_goes_and_stays_away(nvim: Nvim) -> None:
-    nvim.start([RENAME], setup=KEYMAPS)
-    nvim.open("a.py", "count = 0\nprint(count)\n")
-    nvim.keys("cwtotal<Esc>")
-    nvim.wait(nvim.drawn)
-    nvim.keys("<C-e>")
-    nvim.wait(lambda: not nvim.drawn())
-    nvim.wait(lambda: nvim.status()["outcomes"] == {"rejected": 1})
-    nvim.keys("<C-n>")
-    nvim.wait(lambda: "no next edit (already-rejected)" in nvim.messages())
-    assert nvim.drawn() == []
-    assert nvim.text() == "total = 0\nprint(count)\n"
-
-
 def test_whole_lines_are_drawn_as_lines(nvim: Nvim) -> None:
     def rule(word: str, start: tuple[int, int], end: tuple[int, int], text: str) -> dict:
         where = {
@@ -226,33 +190,6 @@ def test_whole_lines_are_drawn_as_lines(nvim: Nvim) -> None:
         nvim.wait_for_drawn(expected)
     nvim.keys("<Tab>")
     nvim.wait_for_text("fourth\nd = e\n")
-
-
-def test_a_secret_file_gets_nothing_and_status_says_why(nvim: Nvim) -> None:
-    nvim.start([{"mode": "any", "insert": "leak"}], setup=KEYMAPS)
-    nvim.open(".env", "TOKEN=abc\n")
-    nvim.keys("Adef")
-    nvim.wait_for_requests(1)
-    nvim.keys("<Esc>")
-    nvim.wait_for_requests(2)  # the next edit
-    status = nvim.status()
-    assert status["counts"] == {"secret-file": 2}
-    assert status["predictions"] == 0
-    assert (nvim.ghost(), nvim.drawn(), nvim.calls()) == (None, [], [])
-    nvim.api.command("Redraft status")
-    nvim.wait(lambda: "last silence: secret-file" in nvim.messages())
-
-
-def test_line_ends_of_the_file_are_kept(nvim: Nvim) -> None:
-    nvim.start([{**LOOP, "insert": "x in xs:\r\n    print(x)"}], setup=KEYMAPS)
-    nvim.open("a.py", "a\r\nb\r\n")
-    nvim.keys("ofor ")
-    nvim.wait(nvim.ghost)
-    nvim.keys("<Tab>")
-    nvim.wait_for_text("a\nfor x in xs:\n    print(x)\nb\n")
-    nvim.keys("<Esc>:write<CR>")
-    wanted = b"a\r\nfor x in xs:\r\n    print(x)\r\nb\r\n"
-    nvim.wait(lambda: (nvim.work / "a.py").read_bytes() == wanted)
 
 
 def test_the_server_can_be_restarted_also_after_a_crash(own_nvim: Nvim) -> None:
