@@ -102,6 +102,7 @@ class Nvim:
         self.api: pynvim.Nvim
         self.running = False
         self._counted: dict[str, Any] = {}
+        self._scripts = 0
         self.folder = home
 
     def use(self, folder: Path) -> Nvim:
@@ -113,6 +114,10 @@ class Nvim:
     @property
     def work(self) -> Path:
         return self.folder / "work"
+
+    @property
+    def _model(self) -> str:
+        return f"script {self._scripts}"
 
     @property
     def trace(self) -> Path:
@@ -135,9 +140,9 @@ class Nvim:
         """
         base = {"gitHistory": False, "watchFiles": "off", **(settings or {})}
         if rules is not None:
-            script = self.folder / "script.json"
-            name = f"script of {self.folder.name}"
-            trace = {"name": name, "trace": str(self.trace), "rules": list(rules)}
+            self._scripts += 1
+            script = self.folder / f"script{self._scripts}.json"
+            trace = {"name": self._model, "trace": str(self.trace), "rules": list(rules)}
             script.write_text(json.dumps(trace))
             base["model"] = f"scripted:{script}"
         options = {"cmd": COMMAND, "next_edit_delay": 10, **(setup or {})}
@@ -195,8 +200,7 @@ class Nvim:
             str(self.work),
         )
         self._counted = {}
-        name = f"script of {self.folder.name}"
-        self.wait(lambda: (s := self.status())["model"] == name and s["state"] == "ready")
+        self.wait(lambda: (s := self.status())["model"] == self._model and s["state"] == "ready")
         self._counted = self.status()
 
     def stop(self) -> None:

@@ -277,7 +277,7 @@ def test_checkhealth_tells_what_works(nvim: Nvim) -> None:
         r"OK server: redraft \d",
         r"OK client \d+ is attached to 1 buffer",
         r"OK the server offers inline completion",
-        r"OK Redraft \S+, ready, model script of",
+        r"OK Redraft \S+, ready, model script",
     ):
         assert re.search(line, report), report
     assert "ERROR" not in report

@@ -88,11 +88,14 @@ function M.obstacle()
   end
 end
 
+local function before_cursor()
+  return api.nvim_get_current_line():sub(1, api.nvim_win_get_cursor(0)[2])
+end
+
 --- Whether only white space stands before the cursor, so that Tab indents.
 ---@return boolean
 function M.at_indent()
-  local column = api.nvim_win_get_cursor(0)[2]
-  return not api.nvim_get_current_line():sub(1, column):find('%S')
+  return not before_cursor():find('%S')
 end
 
 --- Whether the cursor is short of the indentation of the code above it.
@@ -100,7 +103,7 @@ end
 function M.short_of_indent()
   local row = api.nvim_win_get_cursor(0)[1]
   local above = vim.fn.prevnonblank(row - 1)
-  return M.at_indent() and above > 0 and vim.fn.virtcol('.') - 1 < vim.fn.indent(above)
+  return M.at_indent() and above > 0 and vim.fn.strdisplaywidth(before_cursor()) < vim.fn.indent(above)
 end
 
 ---@param mode 'i'|'n'

@@ -225,7 +225,7 @@ local function follow(bufnr)
   end
   withdraw('moved')
   local place = here(bufnr)
-  if place ~= asked and wanted(bufnr) then
+  if place ~= asked then
     asked = place
     later(bufnr)
   end
