@@ -13,6 +13,7 @@ local M = {}
 
 ---@class redraft.Config
 ---@field cmd? string[] command that runs the server
+---@field name? string the server's name among Neovim's clients
 ---@field settings? table settings of the server, see `redraft settings`
 ---@field ghost_text? boolean|'native' completions at the cursor, drawn by this plugin or by Neovim 0.12
 ---@field ghost_text_delay? integer milliseconds between a key and the question
@@ -27,6 +28,7 @@ local M = {}
 
 ---@type redraft.Config
 local defaults = {
+  name = 'redraft',
   settings = {},
   ghost_text = true,
   ghost_text_delay = 20,
@@ -41,6 +43,7 @@ local defaults = {
 
 local types = {
   cmd = 'table',
+  name = 'string',
   settings = 'table',
   ghost_text_delay = 'number',
   next_edit = 'boolean',

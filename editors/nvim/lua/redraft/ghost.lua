@@ -7,6 +7,7 @@ local api = vim.api
 local config = require('redraft.config')
 local editor = require('redraft.editor')
 local parts = require('redraft.parts')
+local server = require('redraft.server')
 local ui = require('redraft.ui')
 local M = {}
 
@@ -169,7 +170,7 @@ local function receive(bufnr, client, item, invoked)
 end
 
 local function ask(bufnr, invoked)
-  local client = vim.lsp.get_clients({ bufnr = bufnr, name = 'redraft' })[1]
+  local client = server.of(bufnr)
   if not client then
     return
   end
@@ -331,7 +332,7 @@ end
 --- A completion menu was opened or closed: ghost text makes room for it.
 function M.menu_changed()
   local bufnr = api.nvim_get_current_buf()
-  if editor.in_mode('i') and (shown or #vim.lsp.get_clients({ bufnr = bufnr, name = 'redraft' }) > 0) then
+  if editor.in_mode('i') and (shown or server.of(bufnr)) then
     follow(bufnr)
   end
 end

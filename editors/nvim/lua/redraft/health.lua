@@ -35,7 +35,7 @@ local function output_of(command)
 end
 
 local function executable()
-  local command = (vim.lsp.config.redraft or {}).cmd
+  local command = server.config().cmd
   if type(command) ~= 'table' then
     health.warn('`cmd` of the server is not a list')
     return
@@ -120,7 +120,7 @@ function M.check()
     return
   end
   executable()
-  if not vim.lsp.is_enabled('redraft') then
+  if not vim.lsp.is_enabled(config.options.name) then
     health.warn('not enabled', "require('redraft').setup()")
   end
   accept_key()

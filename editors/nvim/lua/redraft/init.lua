@@ -112,9 +112,7 @@ end
 local function attach(bufnr)
   detach(bufnr)
   server.follow(bufnr)
-  if config.options.ghost_text then
-    completer().attach(bufnr, group)
-  end
+  completer().attach(bufnr, group)
   if vim.lsp.inline_completion and config.options.ghost_text ~= 'native' then
     vim.lsp.inline_completion.enable(false, { bufnr = bufnr })
   end
@@ -140,7 +138,11 @@ function M.setup(opts)
   if opts then
     config.set(opts)
   end
-  vim.lsp.config('redraft', {
+  local name = config.options.name
+  if name ~= 'redraft' then
+    vim.lsp.config(name, vim.lsp.config.redraft)
+  end
+  vim.lsp.config(name, {
     cmd = config.options.cmd,
     init_options = config.options.settings,
     handlers = { ['redraft/didChangeStatus'] = status.handle },
@@ -156,7 +158,7 @@ function M.setup(opts)
       group = group,
       callback = function(args)
         local client = vim.lsp.get_client_by_id(args.data.client_id)
-        if client and client.name == 'redraft' then
+        if client and client.name == name then
           callback(args.buf)
         end
       end,
@@ -167,7 +169,7 @@ function M.setup(opts)
   for _, client in ipairs(server.clients()) do
     vim.tbl_map(attach, vim.tbl_keys(client.attached_buffers))
   end
-  vim.lsp.enable('redraft')
+  vim.lsp.enable(name)
 end
 
 --- Predict again: everywhere, in this buffer, or in files of its type. Starts the server where it
@@ -178,7 +180,7 @@ function M.enable(scope)
   if scope == nil then
     server.change_settings({ enable = true })
   end
-  if not vim.lsp.is_enabled('redraft') then
+  if not vim.lsp.is_enabled(config.options.name) then
     M.setup()
   end
 end

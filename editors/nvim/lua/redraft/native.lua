@@ -7,6 +7,7 @@
 --- left of it. Items of other servers are left alone.
 
 local api = vim.api
+local config = require('redraft.config')
 local M = {}
 
 local namespace = api.nvim_create_namespace('nvim.lsp.inline_completion')
@@ -20,7 +21,7 @@ end
 
 local function client_of(item)
   local client = vim.lsp.get_client_by_id(item.client_id)
-  return client and client.name == 'redraft' and client or nil
+  return client and client.name == config.options.name and client or nil
 end
 
 --- What of an item is still to be inserted at the cursor: text, row, column, and how many bytes

@@ -8,6 +8,7 @@ local config = require('redraft.config')
 local editor = require('redraft.editor')
 local edits = require('redraft.edits')
 local parts = require('redraft.parts')
+local server = require('redraft.server')
 local ui = require('redraft.ui')
 local M = {}
 
@@ -143,7 +144,7 @@ end
 ---@param opts? { invoked?: boolean } `invoked`: the user asked, and hears when there is none
 function M.request(opts)
   local bufnr, invoked = api.nvim_get_current_buf(), (opts or {}).invoked or false
-  local client = vim.lsp.get_clients({ bufnr = bufnr, name = 'redraft' })[1]
+  local client = server.of(bufnr)
   if not client then
     if invoked then
       vim.notify('Redraft: not attached to this buffer', vim.log.levels.WARN)

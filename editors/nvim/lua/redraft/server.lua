@@ -3,17 +3,25 @@
 --- Knows nothing of suggestions.
 
 local api = vim.api
+local config = require('redraft.config')
 local M = {}
 
 ---@return vim.lsp.Client[]
 function M.clients()
-  return vim.lsp.get_clients({ name = 'redraft' })
+  return vim.lsp.get_clients({ name = config.options.name })
+end
+
+--- The client of one buffer.
+---@param bufnr integer
+---@return vim.lsp.Client?
+function M.of(bufnr)
+  return vim.lsp.get_clients({ bufnr = bufnr, name = config.options.name })[1]
 end
 
 --- The client of the current buffer, or else any.
 ---@return vim.lsp.Client?
 function M.client()
-  return vim.lsp.get_clients({ bufnr = 0, name = 'redraft' })[1] or M.clients()[1]
+  return M.of(0) or M.clients()[1]
 end
 
 local followed = {} ---@type table<integer, true?>
@@ -28,7 +36,7 @@ function M.follow(bufnr)
   end
   followed[bufnr] = api.nvim_buf_attach(bufnr, false, {
     on_lines = function(_, _, tick, first, last, new_last)
-      if #vim.lsp.get_clients({ bufnr = bufnr, name = 'redraft' }) == 0 then
+      if not M.of(bufnr) then
         followed[bufnr] = nil
         return true
       end
@@ -46,7 +54,8 @@ end
 --- Tell the server which buffer is looked at.
 ---@param bufnr integer
 function M.focus(bufnr)
-  for _, client in ipairs(vim.lsp.get_clients({ bufnr = bufnr, name = 'redraft' })) do
+  local client = M.of(bufnr)
+  if client then
     client:notify('textDocument/didFocus', { textDocument = { uri = vim.uri_from_bufnr(bufnr) } })
   end
 end
@@ -55,7 +64,7 @@ end
 ---@param changes table
 function M.change_settings(changes)
   local settings = { redraft = changes }
-  vim.lsp.config('redraft', { settings = settings })
+  vim.lsp.config(config.options.name, { settings = settings })
   for _, client in ipairs(M.clients()) do
     client.settings = vim.tbl_deep_extend('force', client.settings or {}, settings)
     client:notify('workspace/didChangeConfiguration', { settings = client.settings })
@@ -64,24 +73,30 @@ end
 
 --- Stop the server and start a new one for the same buffers.
 function M.restart()
-  vim.lsp.enable('redraft', false)
+  vim.lsp.enable(config.options.name, false)
   local left = 100 -- of 50 ms each
   local function wait()
     left = left - 1
     if left > 0 and #M.clients() > 0 then
       vim.defer_fn(wait, 50)
     else
-      vim.lsp.enable('redraft')
+      vim.lsp.enable(config.options.name)
     end
   end
   wait()
+end
+
+--- What the server is started with.
+---@return vim.lsp.Config
+function M.config()
+  return vim.lsp.config[config.options.name] or {}
 end
 
 --- The command that runs another part of Redraft; nil where `cmd` is not of a known form.
 ---@param name string
 ---@return string[]?
 function M.command(name)
-  local cmd = (vim.lsp.config.redraft or {}).cmd
+  local cmd = M.config().cmd
   if type(cmd) ~= 'table' then
     return nil
   end
@@ -94,7 +109,7 @@ end
 
 ---@return table<string, string>?
 function M.environment()
-  return (vim.lsp.config.redraft or {}).cmd_env
+  return M.config().cmd_env
 end
 
 return M

@@ -15,7 +15,7 @@ end
 --- The state of the current buffer: '' where Redraft is not attached, 'off', 'busy', 'error', 'ready'.
 ---@return ''|'off'|'busy'|'error'|'ready'
 function M.state()
-  local client = vim.lsp.get_clients({ bufnr = 0, name = 'redraft' })[1]
+  local client = server.of(0)
   if not client then
     return ''
   end
@@ -74,7 +74,7 @@ function M.show()
     local obstacle = require('redraft.editor').obstacle()
     if not on then
       table.insert(said, 'here: ' .. why)
-    elseif report and #vim.lsp.get_clients({ bufnr = 0, name = 'redraft' }) == 0 then
+    elseif report and not server.of(0) then
       table.insert(said, 'here: not attached to this buffer')
     elseif obstacle then
       table.insert(said, 'here: ' .. obstacle)
