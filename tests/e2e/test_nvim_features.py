@@ -87,6 +87,21 @@ def test_a_next_edit_is_accepted_by_word_and_by_line(nvim: Nvim) -> None:
     nvim.wait_for_text("anext\nb = x + y\n")
 
 
+def test_accepting_works_in_an_expression_mapping(nvim: Nvim) -> None:
+    nvim.start([PRINT])
+    nvim.open("a.py", "\n")
+    nvim.lua(
+        "vim.keymap.set('i', '<C-g>', function()\n"
+        "  return require('redraft').accept() and '' or 'none' end, { expr = true, buffer = true })"
+    )
+    nvim.keys("ipri")
+    nvim.wait_for_ghost("nt(value)")
+    nvim.keys("<C-g>")
+    nvim.wait_for_text("print(value)\n")
+    nvim.keys("<C-g>")
+    nvim.wait_for_text("print(value)none\n")
+
+
 def test_the_next_one_comes_by_itself_after_accepting(nvim: Nvim) -> None:
     nvim.start([RENAME], setup=KEYMAPS)
     nvim.open("a.py", "count = 0\nprint(count)\nreturn count\n")

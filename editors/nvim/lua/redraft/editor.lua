@@ -113,6 +113,14 @@ function M.in_mode(mode)
   return mode == 'n' and now == 'n' or mode == 'i' and (now == 'i' or now == 'ic' or now == 'ix')
 end
 
+--- Whether text can not be changed now, as in a mapping with `expr`.
+---@return boolean
+function M.text_locked()
+  local nowhere = api.nvim_buf_line_count(0) + 1
+  local _, problem = pcall(api.nvim_buf_set_text, 0, nowhere, 0, nowhere, 0, {})
+  return tostring(problem):find('E565') ~= nil
+end
+
 --- Let what comes next be a step of undo of its own.
 ---@param bufnr integer
 function M.break_undo(bufnr)

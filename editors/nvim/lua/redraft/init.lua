@@ -26,11 +26,20 @@ ghost.on_silence = function(bufnr)
   end
 end
 
---- Accept ghost text, else jump to the next edit or apply it. False when there is neither. Not for
---- mappings with `expr`, which may not change text.
+--- Accept ghost text, else jump to the next edit or apply it. False when there is neither. In a
+--- mapping with `expr`, which may not change text, it is done right after.
 ---@param part? redraft.Part
 ---@return boolean
 function M.accept(part)
+  if editor.text_locked() then
+    if not M.visible() then
+      return false
+    end
+    vim.schedule(function()
+      M.accept(part)
+    end)
+    return true
+  end
   return editor.in_mode('i') and completer().accept(part) or nes.accept(part)
 end
 
