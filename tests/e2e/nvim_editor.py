@@ -85,12 +85,19 @@ def find_nvim(version: str) -> tuple[str | None, str]:
     for path in filter(os.path.isfile, candidates):
         told = subprocess.run([path, "--version"], capture_output=True, text=True, check=False)
         found = re.match(r"NVIM v(\d+)\.(\d+)", told.stdout)
-        if found and f"{found[1]}.{found[2]}" == version:
+        if found and _fits(version, (int(found[1]), int(found[2]))):
             return path, ""
     return None, (
         f"no Neovim {version}: set {variable}, or run tests/e2e/install_nvim.sh "
         f"(looked at: {', '.join(filter(None, candidates)) or 'PATH'})"
     )
+
+
+def _fits(version: str, found: tuple[int, int]) -> bool:
+    """Whether a Neovim is of this version; newer ones count as the newest that is tested."""
+    wanted = tuple(int(number) for number in version.split("."))
+    newest = version == next(iter(VERSIONS))
+    return found == wanted or (newest and found > wanted)
 
 
 class Nvim:

@@ -23,18 +23,22 @@ RENAME = {
 KEYMAPS = {"keymaps": {"accept": "<Tab>", "reject": "<C-e>"}}
 
 
-def load(nvim: Nvim, *names: str) -> None:
-    """Put plugins on the runtime path, and run what they run at start."""
-    folder = os.environ.get("REDRAFT_NVIM_PLUGINS")
-    for name in names:
-        path = Path(folder or "") / name
-        if not folder or not path.is_dir():
-            pytest.skip(f"REDRAFT_NVIM_PLUGINS names no folder with {name}")
-        nvim.api.command(f"set runtimepath+={path}")
-        for script in sorted(path.glob("plugin/**/*.lua")):
-            nvim.api.command(f"source {script}")
+FOLDER = Path(os.environ.get("REDRAFT_NVIM_PLUGINS", "/none"))
 
 
+def needs(name: str) -> pytest.MarkDecorator:
+    reason = f"REDRAFT_NVIM_PLUGINS names no folder with {name}"
+    return pytest.mark.skipif(not (FOLDER / name).is_dir(), reason=reason)
+
+
+def load(nvim: Nvim, name: str) -> None:
+    """Put a plugin on the runtime path, and run what it runs at start."""
+    nvim.api.command(f"set runtimepath+={FOLDER / name}")
+    for script in sorted((FOLDER / name).glob("plugin/**/*.lua")):
+        nvim.api.command(f"source {script}")
+
+
+@needs("nvim-cmp")
 def test_nvim_cmp_and_ghost_text_take_turns(own_nvim: Nvim) -> None:
     nvim = own_nvim.start([PRINT], setup={})
     load(nvim, "nvim-cmp")
@@ -67,6 +71,7 @@ def test_nvim_cmp_and_ghost_text_take_turns(own_nvim: Nvim) -> None:
     nvim.wait_for_text("print(value)\nprint_all\n")
 
 
+@needs("blink.cmp")
 def test_blink_cmp_and_ghost_text_take_turns(own_nvim: Nvim) -> None:
     nvim = own_nvim.start([PRINT], setup={})
     load(nvim, "blink.cmp")
@@ -92,6 +97,7 @@ def test_blink_cmp_and_ghost_text_take_turns(own_nvim: Nvim) -> None:
     nvim.wait_for_text("print_all\nprint(value)\n")
 
 
+@needs("sidekick.nvim")
 def test_sidekick_shows_and_applies_our_next_edits(newest_nvim: Nvim) -> None:
     """Of Neovim 0.11.4 sidekick gets no request ids, and takes every answer for a stale one."""
     nvim = newest_nvim.start(
