@@ -30,7 +30,8 @@ end
 function M.highlights()
   link('RedraftGhost', { 'ComplHint', 'NonText' })
   link('RedraftAdd', { 'DiffAdd' })
-  link('RedraftDelete', { 'DiffDelete' })
+  local gone = api.nvim_get_hl(0, { name = 'DiffDelete', link = false })
+  api.nvim_set_hl(0, 'RedraftDelete', vim.tbl_extend('force', gone, { strikethrough = true, default = true }))
   link('RedraftHint', { 'DiagnosticVirtualTextHint' })
 end
 
