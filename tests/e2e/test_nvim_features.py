@@ -10,7 +10,7 @@ from typing import Any
 
 import pynvim  # type: ignore[import-untyped]
 import pytest
-from nvim_editor import PLUGIN, Nvim
+from nvim_editor import PLUGIN, ROOT, Nvim
 
 pytestmark = pytest.mark.e2e
 
@@ -381,6 +381,18 @@ def test_ghost_text_drawn_by_neovim_itself(newest_nvim: Nvim) -> None:
     nvim.wait(lambda: nvim.status()["outcomes"].get("rejected") == 1)
 
 
+def test_neovims_own_ghost_text_of_other_servers_is_left_alone(newest_nvim: Nvim) -> None:
+    nvim = newest_nvim.start([PRINT], setup=KEYMAPS)
+    nvim.lua("vim.lsp.inline_completion.enable()")
+    nvim.open("a.py", "\n")
+    nvim.keys("ipri")
+    nvim.wait_for_ghost("nt(value)")
+    time.sleep(0.3)  # longer than Neovim's pause
+    assert nvim.marks("nvim.lsp.inline_completion") == []
+    assert nvim.status()["requests"] == 1
+    assert nvim.lua("return vim.lsp.inline_completion.is_enabled()")
+
+
 def test_checkhealth_names_a_command_that_is_not_there(faked_nvim: Nvim) -> None:
     nvim = faked_nvim.start_faked({"ghost_text": "native"})
     nvim.lua("vim.lsp.config('redraft', { cmd = { '/no/such/redraft', 'lsp' } })")
@@ -434,3 +446,16 @@ def test_the_help_page_names_every_option_command_function_and_event(nvim: Nvim)
         "RedraftDismiss",
     ]:
         assert name in text, name
+
+
+def test_every_complaint_that_concerns_a_client_has_a_test() -> None:
+    tests = {path: path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("test_*.py")}
+    defined = set(re.findall(r"(?m)^ *(?:async )?def (test_\w+)", "\n".join(tests.values())))
+    page = (ROOT / "docs" / "editors.md").read_text(encoding="utf-8")
+    rows = re.findall(r"(?m)^\| (\d+) [^|]*\| ([^|]*) \|$", page)
+    named = {int(number): re.findall(r"`(test_\w+)`", names) for number, names in rows}
+    for names in named.values():
+        assert set(names) <= defined, names
+    own = {int(n) for name in defined for n in re.findall(r"^test_complaint_(\d+)_", name)}
+    wanted = {*range(1, 25), *range(26, 30), 41, *range(45, 50)}
+    assert wanted <= own | named.keys()

@@ -77,7 +77,9 @@ end
 --- Why this is no moment for a suggestion, in words; nil when it is one.
 ---@return string?
 function M.obstacle()
-  if vim.fn.reg_recording() ~= '' or vim.fn.reg_executing() ~= '' then
+  if not vim.bo.modifiable then
+    return 'the text can not be changed'
+  elseif vim.fn.reg_recording() ~= '' or vim.fn.reg_executing() ~= '' then
     return 'a macro is at work'
   elseif several_cursors() then
     return 'there are several cursors'

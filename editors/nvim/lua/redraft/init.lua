@@ -122,8 +122,9 @@ local function attach(bufnr)
   detach(bufnr)
   server.follow(bufnr)
   completer().attach(bufnr, group)
-  if vim.lsp.inline_completion and config.options.ghost_text ~= 'native' then
-    vim.lsp.inline_completion.enable(false, { bufnr = bufnr })
+  local client = server.of(bufnr)
+  if client and vim.lsp.inline_completion and config.options.ghost_text ~= 'native' then
+    vim.lsp.inline_completion.enable(false, { client_id = client.id }) -- for others it stays as it is
   end
   nes.attach(bufnr, group)
   api.nvim_create_autocmd('BufEnter', {
