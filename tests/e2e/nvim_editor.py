@@ -1,7 +1,8 @@
 """A real Neovim for tests: the plugin of this repository, a server of this repository, and keys.
 
-Responsible for finding Neovim, for running it without a screen and without the user's own files,
-and for what a user sees: text, ghost text, next edits. Knows nothing of single tests.
+Responsible for finding Neovims, for running one without a screen and without the user's own files,
+for making it fresh again for the next test, and for what a user sees: text, ghost text, next edits.
+Knows nothing of single tests.
 """
 
 from __future__ import annotations
@@ -24,41 +25,110 @@ import pynvim  # type: ignore[import-untyped]
 ROOT = Path(__file__).parents[2]
 PLUGIN = ROOT / "editors" / "nvim"
 COMMAND = [sys.executable, "-m", "lsp_server", "lsp"]
-OLDEST = (0, 12)
-GHOST = "nvim.lsp.inline_completion"
+VERSIONS = {"0.12": ("REDRAFT_NVIM", ".nvim"), "0.11": ("REDRAFT_NVIM_0_11", ".nvim-0.11")}
+"""Each version that is tested: the variable that names one, and where the installer puts it."""
+GHOST = "redraft.ghost"
+NATIVE_GHOST = "nvim.lsp.inline_completion"
 NEXT_EDIT = "redraft.next_edit"
-_POLL_S = 0.02
+HINT = "redraft.hint"
+_POLL_S = 0.01
+
+FAKE_SERVER = """
+fake = { asked = {}, told = {}, answers = {} }  -- method -> answer; without one `fake.asked` waits
+local number = 0
+local function fake_server(dispatchers)
+  local closing = false
+  return {
+    request = function(method, params, callback)
+      number = number + 1
+      if method == 'initialize' then
+        callback(nil, { capabilities = {
+          positionEncoding = 'utf-16',
+          textDocumentSync = 2,
+          inlineCompletionProvider = vim.empty_dict(),
+          executeCommandProvider = { commands = { 'redraft.accept', 'redraft.reject' } },
+        } })
+      elseif fake.answers[method] then
+        callback(nil, fake.answers[method])
+      elseif method:find('Completion') or method:find('nextEdit') then
+        table.insert(fake.asked, { method = method, params = params, answer = callback })
+      else
+        callback(nil, vim.NIL)
+      end
+      return true, number
+    end,
+    notify = function(method, params)
+      table.insert(fake.told, { method = method, params = params })
+      if method == 'exit' then
+        closing = true
+        dispatchers.on_exit(0, 15)
+      end
+      return true
+    end,
+    is_closing = function() return closing end,
+    terminate = function() closing = true end,
+  }
+end
+vim.lsp.config('redraft', { cmd = fake_server })
+"""
 
 Mark = tuple[str, int, int, Any]
 """Something drawn: its kind, row, column and what is shown."""
 
 
 @cache
-def find_nvim() -> tuple[str | None, str]:
-    """The Neovim to test with, or None and why there is none."""
-    named = os.environ.get("REDRAFT_NVIM")
-    candidates = [named] if named else [str(ROOT / ".nvim" / "nvim"), shutil.which("nvim") or ""]
+def find_nvim(version: str) -> tuple[str | None, str]:
+    """The Neovim of one version to test with, or None and why there is none."""
+    variable, folder = VERSIONS[version]
+    named = os.environ.get(variable)
+    candidates = [named] if named else [str(ROOT / folder / "nvim"), shutil.which("nvim") or ""]
     for path in filter(os.path.isfile, candidates):
         told = subprocess.run([path, "--version"], capture_output=True, text=True, check=False)
-        version = re.match(r"NVIM v(\d+)\.(\d+)", told.stdout)
-        if version and (int(version[1]), int(version[2])) >= OLDEST:
+        found = re.match(r"NVIM v(\d+)\.(\d+)", told.stdout)
+        if found and _fits(version, (int(found[1]), int(found[2]))):
             return path, ""
     return None, (
-        "no Neovim 0.12 or newer: set REDRAFT_NVIM, or run tests/e2e/install_nvim.sh "
+        f"no Neovim {version}: set {variable}, or run tests/e2e/install_nvim.sh "
         f"(looked at: {', '.join(filter(None, candidates)) or 'PATH'})"
     )
 
 
-class Nvim:
-    """One Neovim with one server."""
+def _fits(version: str, found: tuple[int, int]) -> bool:
+    """Whether a Neovim is of this version; newer ones count as the newest that is tested."""
+    wanted = tuple(int(number) for number in version.split("."))
+    newest = version == next(iter(VERSIONS))
+    return found == wanted or (newest and found > wanted)
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.work = folder / "work"
-        self.work.mkdir()
-        self.trace = folder / "trace.jsonl"
+
+class Nvim:
+    """One Neovim with one server. `start` makes it fresh, whatever was done with it before."""
+
+    def __init__(self, path: str, home: Path) -> None:
+        self._path = path
+        self._home = home
         self.api: pynvim.Nvim
         self.running = False
+        self._counted: dict[str, Any] = {}
+        self._scripts = 0
+        self.folder = home
+
+    def use(self, folder: Path) -> Nvim:
+        """Keep the files of the next test in this folder."""
+        self.folder = folder
+        self.work.mkdir()
+        return self
+
+    @property
+    def work(self) -> Path:
+        return self.folder / "work"
+
+    @property
+    def _model(self) -> str:
+        return f"script {self._scripts}"
+
+    @property
+    def trace(self) -> Path:
+        return self.folder / "trace.jsonl"
 
     def start(
         self,
@@ -66,49 +136,79 @@ class Nvim:
         *,
         setup: Mapping[str, Any] | None = None,
         settings: Mapping[str, Any] | None = None,
+        config: Mapping[str, Any] | None = None,
         init: str | None = None,
     ) -> Nvim:
         """Start Neovim; the server starts with the first file. `rules` None: the embedded model.
 
-        `setup` goes to the plugin's setup(); with `init`, a Lua text, the plugin's folder is not on
+        `setup` goes to the plugin's setup(), `config` (of a new one) to vim.lsp.config(); with
+        `init`, a Lua text, the plugin's folder is not on
         the runtime path, and that is all the configuration there is.
         """
-        env = {"PYTHONPATH": str(ROOT), "REDRAFT_SCRIPT": ""}
-        if rules is not None:
-            script = self.folder / "script.json"
-            script.write_text(json.dumps({"trace": str(self.trace), "rules": list(rules)}))
-            env["REDRAFT_SCRIPT"] = str(script)
-        path, why = find_nvim()
-        assert path is not None, why
-        places = [
-            f"XDG_{name}_HOME={self.folder / name.lower()}"
-            for name in ("CONFIG", "DATA", "STATE", "CACHE")
-        ]
-        argv = [
-            "env",
-            "-C",
-            str(self.work),
-            *places,
-            path,
-            "--embed",
-            "--headless",
-            "--clean",
-            "-n",
-        ]
-        self.api = pynvim.attach("child", argv=argv)
-        self.running = True
-        self.api.options["columns"], self.api.options["lines"] = 100, 30
         base = {"gitHistory": False, "watchFiles": "off", **(settings or {})}
+        if rules is not None:
+            self._scripts += 1
+            script = self.folder / f"script{self._scripts}.json"
+            trace = {"name": self._model, "trace": str(self.trace), "rules": list(rules)}
+            script.write_text(json.dumps(trace))
+            base["model"] = f"scripted:{script}"
+        options = {"cmd": COMMAND, "next_edit_delay": 10, **(setup or {})}
+        if self.running:
+            self._refresh(base, options)
+            return self
+        self._launch()
+        env = {"PYTHONPATH": str(ROOT)}
         if init is not None:
             prelude = "local cmd, cmd_env, settings = ...\n"
             self.lua(prelude + init, COMMAND, env, base)
             return self
         self.api.command(f"set runtimepath^={PLUGIN}")
         self.api.command("runtime plugin/redraft.lua")
-        self.lua("vim.lsp.config('redraft', { cmd_env = ... })", env)
-        options = {"cmd": COMMAND, "settings": base, "next_edit_delay": 10, **(setup or {})}
-        self.lua("require('redraft').setup(...)", options)
+        self.lua("vim.lsp.config('redraft', ...)", {"cmd_env": env, **(config or {})})
+        self.lua("require('redraft').setup(...)", {"settings": base, **options})
         return self
+
+    def start_faked(self, setup: Mapping[str, Any]) -> Nvim:
+        """Start Neovim with a server that answers what the test puts into the Lua table `fake`."""
+        self._launch()
+        self.api.command(f"set runtimepath^={PLUGIN}")
+        self.api.command("runtime plugin/redraft.lua")
+        self.lua(FAKE_SERVER)
+        self.lua("require('redraft').setup(...)", {"next_edit_delay": 10, **setup})
+        return self
+
+    def _launch(self) -> None:
+        places = [
+            f"XDG_{name}_HOME={self._home / name.lower()}"
+            for name in ("CONFIG", "DATA", "STATE", "CACHE")
+        ]
+        flags = ["--embed", "--headless", "--clean", "-n"]
+        argv = ["env", "-C", str(self.work), *places, self._path, *flags]
+        self.api = pynvim.attach("child", argv=argv)
+        self.running = True
+        self.api.options["columns"], self.api.options["lines"] = 100, 30
+
+    def _refresh(self, settings: Mapping[str, Any], options: Mapping[str, Any]) -> None:
+        """Forget the last test: no files, no messages, other settings, counters from here."""
+        self.keys("<C-\\><C-N>")
+        self.lua(
+            "local settings, options, work = ...\n"
+            "vim.cmd('silent! tabonly | silent! only | silent! %bwipeout! | messages clear')\n"
+            "vim.cmd.cd(work)\n"
+            "require('redraft.config').switch(true)\n"
+            "require('redraft').setup(options)\n"
+            "local client = vim.lsp.get_clients({ name = 'redraft' })[1]\n"
+            "if client then\n"
+            "  client.settings = { redraft = settings }\n"
+            "  client:notify('workspace/didChangeConfiguration', { settings = client.settings })\n"
+            "end",
+            settings,
+            options,
+            str(self.work),
+        )
+        self._counted = {}
+        self.wait(lambda: (s := self.status())["model"] == self._model and s["state"] == "ready")
+        self._counted = self.status()
 
     def stop(self) -> None:
         """Leave Neovim, which leaves the server."""
@@ -168,14 +268,19 @@ class Nvim:
 
     def ghost(self) -> str | None:
         """The ghost text that stands in the buffer, lines joined."""
-        marks = self.marks(GHOST)
-        if not marks:
+        marks = [details for space in (GHOST, NATIVE_GHOST) for _, _, details in self.marks(space)]
+        texts = [details for details in marks if "virt_text" in details]
+        if not texts:
             return None
-        assert len(marks) == 1
-        details = marks[0][2]
+        (details,) = texts
         return "\n".join(
             [chunks(details["virt_text"]), *map(chunks, details.get("virt_lines", []))]
         )
+
+    def hint(self) -> str | None:
+        """What stands at the cursor about a next edit that is out of sight."""
+        marks = self.marks(HINT)
+        return chunks(marks[0][2]["virt_text"]) if marks else None
 
     def drawn(self) -> list[Mark]:
         """How the next edit is drawn."""
@@ -192,13 +297,13 @@ class Nvim:
         return result
 
     def status(self) -> dict[str, Any]:
-        """What the server says of itself; empty while there is none."""
+        """What the server says of itself, its counters since `start`; empty while there is none."""
         answer = self.lua(
             "local c = vim.lsp.get_clients({ name = 'redraft' })[1]\n"
             "local answer = c and c:request_sync('redraft/status', vim.empty_dict(), 2000)\n"
             "return answer and answer.result"
         )
-        return answer or {}
+        return _since(answer or {}, self._counted)
 
     def messages(self) -> str:
         return str(self.api.command_output("messages"))
@@ -236,6 +341,19 @@ class Nvim:
             return []
         notes = [json.loads(line) for line in self.trace.read_text().splitlines()]
         return [note for note in notes if note["event"] == event]
+
+
+def _since(now: dict[str, Any], then: Mapping[str, Any]) -> dict[str, Any]:
+    """A status with the counters of an earlier one taken off."""
+    result = dict(now)
+    for key in ("requests", "predictions", "superseded"):
+        if key in then:
+            result[key] = now[key] - then[key]
+    for key in ("counts", "outcomes"):
+        if key in then:
+            left = {name: count - then[key].get(name, 0) for name, count in now[key].items()}
+            result[key] = {name: count for name, count in left.items() if count}
+    return result
 
 
 def chunks(virtual: Sequence[Sequence[Any]]) -> str:

@@ -9,18 +9,14 @@ import shutil
 import signal
 import textwrap
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from nvim_editor import PLUGIN, ROOT, Mark, Nvim, find_nvim
+from nvim_editor import PLUGIN, ROOT, Mark, Nvim
 
 from lsp_server.demo_cases import CASES
 
-pytestmark = [
-    pytest.mark.e2e,
-    pytest.mark.skipif(find_nvim()[0] is None, reason=find_nvim()[1]),
-]
+pytestmark = pytest.mark.e2e
 
 PRINT = {"mode": "fim", "when": {"regex": "pri$"}, "insert": "nt(value)"}
 LOOP = {"mode": "fim", "when": {"regex": "for $"}, "insert": "x in xs:\n    print(x)"}
@@ -33,20 +29,13 @@ KEYMAPS = {"keymaps": {"accept": "<Tab>", "reject": "<C-e>", "next": "<C-n>"}}
 CLIENTS = "return vim.tbl_map(function(c) return c.id end, vim.lsp.get_clients())"
 
 
-@pytest.fixture
-def nvim(tmp_path: Path) -> Iterator[Nvim]:
-    nvim = Nvim(tmp_path)
-    yield nvim
-    nvim.stop()
-
-
 def test_typed_keys_give_ghost_text_and_tab_inserts_exactly_it(nvim: Nvim) -> None:
     nvim.start([PRINT, LOOP], setup=KEYMAPS)
     nvim.open("a.py", "é = '😀'\n\n")
     nvim.place(1, 0)
     nvim.keys("iü; pri")
     nvim.wait_for_ghost("nt(value)")
-    assert [(row, column) for row, column, _ in nvim.marks("nvim.lsp.inline_completion")] == [
+    assert [(row, column) for row, column, _ in nvim.marks("redraft.ghost")] == [
         (1, len("ü; pri".encode()))
     ]
     assert nvim.text() == "é = '😀'\nü; pri\n"
@@ -66,40 +55,16 @@ def test_typed_keys_give_ghost_text_and_tab_inserts_exactly_it(nvim: Nvim) -> No
     nvim.wait(lambda: nvim.status()["outcomes"] == {"accepted": 2})
 
 
-def test_accepting_after_typing_some_of_it_inserts_what_is_left(nvim: Nvim) -> None:
-    nvim.start([PRINT, LOOP], setup=KEYMAPS)
-    nvim.open("a.py", "\n")
-    nvim.keys("ipri")
-    nvim.wait_for_ghost("nt(value)")
-    nvim.keys("nt<Tab>")  # faster than Neovim asks again
-    nvim.wait_for_text("print(value)\n")
-    assert nvim.cursor() == (0, 12)
-    nvim.wait(lambda: nvim.status()["outcomes"] == {"accepted": 1})
-
-    nvim.keys("<CR>pri")
-    nvim.wait_for_ghost("nt(value)")
-    nvim.keys("z<Tab>")  # no longer what was suggested, so Tab is what it was
-    nvim.wait_for_text("print(value)\npriz    \n")
-
-    nvim.keys("<C-u>for ")
-    nvim.wait_for_ghost("x in xs:\n    print(x)")
-    nvim.keys("x in xs:<CR>pr<Tab>")  # into its second line; Neovim indents it
-    nvim.wait_for_text("print(value)\nfor x in xs:\n    print(x)\n")
-
-
 def test_typing_through_keeps_the_ghost_text_without_asking_the_model(nvim: Nvim) -> None:
     nvim.start([PRINT], setup=KEYMAPS)
     nvim.open("a.py", "\n")
     nvim.keys("ipri")
     nvim.wait_for_ghost("nt(value)")
-    for count, (key, left) in enumerate([("n", "t(value)"), ("t", "(value)"), ("(", "value)")], 2):
+    for key, left in (("n", "t(value)"), ("t", "(value)"), ("(", "value)")):
         nvim.keys(key)
         nvim.wait_for_ghost(left)
-        nvim.wait_for_requests(count)
-        assert nvim.ghost() == left
     status = nvim.status()
-    assert status["predictions"] == 1
-    assert status["counts"] == {"model": 1, "live": 3}
+    assert (status["requests"], status["predictions"]) == (1, 1)
     nvim.keys("<Tab>")
     nvim.wait_for_text("print(value)\n")
     assert len(nvim.calls()) == 1
@@ -137,7 +102,7 @@ def test_twelve_fast_keys_leave_one_live_request(nvim: Nvim) -> None:
         nvim.keys(key)
         nvim.wait_for_requests(count)
     status = nvim.wait(lambda: len(nvim.calls()) == 13 and nvim.status())
-    assert (status["pending"], status["superseded"]) == (1, 11)
+    assert (status["pending"], status["counts"].get("cancelled")) == (1, 12)  # by the plugin
     assert [call["cursor"] for call in nvim.calls()][1:] == list(range(1, 13))
     nvim.wait(lambda: len(nvim.calls("cancelled")) == 12)
     assert nvim.ghost() is None
@@ -170,29 +135,16 @@ def test_a_next_edit_out_of_sight_is_jumped_to_first(nvim: Nvim) -> None:
     nvim.open("a.py", f"count = 0\n{filler}    print(count)\n")
     nvim.keys("cwtotal<Esc>")
     nvim.wait(nvim.drawn)
-    assert ("right_align", 0, 0, " ↓ next edit: line 82 ") in nvim.drawn()
+    assert nvim.hint() == " ↓ next edit: line 82, 81 below "
     nvim.keys("<Tab>")
-    nvim.wait(lambda: nvim.cursor() == (81, 4))
+    nvim.wait(lambda: nvim.cursor() == (81, 10))
+    assert nvim.hint() is None
     assert nvim.text() == f"total = 0\n{filler}    print(count)\n"
     assert nvim.drawn() == [("RedraftDelete", 81, 10, (81, 15)), ("inline", 81, 15, "total")]
     nvim.keys("<Tab>")
     nvim.wait_for_text(f"total = 0\n{filler}    print(total)\n")
     nvim.keys("<C-o>")
     nvim.wait(lambda: nvim.cursor()[0] == 0)  # the way back is in the jump list
-
-
-def test_a_rejected_next_edit_goes_and_stays_away(nvim: Nvim) -> None:
-    nvim.start([RENAME], setup=KEYMAPS)
-    nvim.open("a.py", "count = 0\nprint(count)\n")
-    nvim.keys("cwtotal<Esc>")
-    nvim.wait(nvim.drawn)
-    nvim.keys("<C-e>")
-    nvim.wait(lambda: not nvim.drawn())
-    nvim.wait(lambda: nvim.status()["outcomes"] == {"rejected": 1})
-    nvim.keys("<C-n>")
-    nvim.wait(lambda: "no next edit (already-rejected)" in nvim.messages())
-    assert nvim.drawn() == []
-    assert nvim.text() == "total = 0\nprint(count)\n"
 
 
 def test_whole_lines_are_drawn_as_lines(nvim: Nvim) -> None:
@@ -220,10 +172,17 @@ def test_whole_lines_are_drawn_as_lines(nvim: Nvim) -> None:
         "second": [
             ("RedraftDelete", 1, 4, (1, 5)),
             ("inline", 1, 5, "x():"),
-            ("RedraftDelete", 2, 0, (2, 4)),
-            ("inline", 2, 4, "    z = 3"),
+            ("RedraftDelete", 2, 0, (2, 1)),
+            ("inline", 2, 1, "    z"),
+            ("RedraftDelete", 2, 4, (2, 5)),
+            ("inline", 2, 5, "3e"),
         ],
-        "third": [("RedraftDelete", 1, 0, (1, 5)), ("lines", 1, 5, ["b =(a,", "  b) c"])],
+        "third": [
+            ("lines", 0, 0, ["b =(a,"]),
+            ("inline", 1, 0, "  "),
+            ("RedraftDelete", 1, 1, (1, 3)),
+            ("inline", 1, 3, ")"),
+        ],
         "fourth": [("RedraftDelete", 1, 0, (2, 0))],
     }
     applied = {
@@ -240,34 +199,8 @@ def test_whole_lines_are_drawn_as_lines(nvim: Nvim) -> None:
         nvim.keys("u")
 
 
-def test_a_secret_file_gets_nothing_and_status_says_why(nvim: Nvim) -> None:
-    nvim.start([{"mode": "any", "insert": "leak"}], setup=KEYMAPS)
-    nvim.open(".env", "TOKEN=abc\n")
-    nvim.keys("Adef")
-    nvim.wait_for_requests(1)
-    nvim.keys("<Esc>")
-    nvim.wait_for_requests(2)  # the next edit
-    status = nvim.status()
-    assert status["counts"] == {"secret-file": 2}
-    assert status["predictions"] == 0
-    assert (nvim.ghost(), nvim.drawn(), nvim.calls()) == (None, [], [])
-    nvim.api.command("Redraft status")
-    nvim.wait(lambda: "last silence: secret-file" in nvim.messages())
-
-
-def test_line_ends_of_the_file_are_kept(nvim: Nvim) -> None:
-    nvim.start([{**LOOP, "insert": "x in xs:\r\n    print(x)"}], setup=KEYMAPS)
-    nvim.open("a.py", "a\r\nb\r\n")
-    nvim.keys("ofor ")
-    nvim.wait(nvim.ghost)
-    nvim.keys("<Tab>")
-    nvim.wait_for_text("a\nfor x in xs:\n    print(x)\nb\n")
-    nvim.keys("<Esc>:write<CR>")
-    wanted = b"a\r\nfor x in xs:\r\n    print(x)\r\nb\r\n"
-    nvim.wait(lambda: (nvim.work / "a.py").read_bytes() == wanted)
-
-
-def test_the_server_can_be_restarted_also_after_a_crash(nvim: Nvim) -> None:
+def test_the_server_can_be_restarted_also_after_a_crash(own_nvim: Nvim) -> None:
+    nvim = own_nvim
     nvim.start([PRINT], setup=KEYMAPS)
     nvim.open("a.py", "\n")
     (first,) = nvim.lua(CLIENTS)
@@ -299,16 +232,17 @@ def test_it_can_be_switched_off_and_on(nvim: Nvim) -> None:
     nvim.wait_for_state("disabled")
     nvim.keys("<Tab>.pri")
     nvim.wait_for_text("pri .pri\n")
-    nvim.wait(lambda: nvim.status()["counts"].get("disabled"))
+    time.sleep(0.1)  # longer than the pause before a question
     assert nvim.ghost() is None
-    assert len(nvim.calls()) == 1
+    assert nvim.status()["requests"] == 1
     nvim.api.command("Redraft toggle")
     nvim.wait_for_state("ready")
     nvim.keys("<CR>pri")
     nvim.wait_for_ghost("nt(value)")
 
 
-def test_leaving_neovim_ends_the_server(nvim: Nvim) -> None:
+def test_leaving_neovim_ends_the_server(own_nvim: Nvim) -> None:
+    nvim = own_nvim
     nvim.start([PRINT])
     nvim.open("a.py", "\n")
     server = _server(nvim)
@@ -319,7 +253,8 @@ def test_leaving_neovim_ends_the_server(nvim: Nvim) -> None:
     assert ended
 
 
-def test_one_server_serves_all_projects(nvim: Nvim) -> None:
+def test_one_server_serves_all_projects(own_nvim: Nvim) -> None:
+    nvim = own_nvim
     nvim.start([PRINT])
     for project in ("one", "two"):
         (nvim.work / project / ".git").mkdir(parents=True)
@@ -345,11 +280,11 @@ def test_checkhealth_tells_what_works(nvim: Nvim) -> None:
     nvim.api.command("checkhealth redraft")
     report = nvim.text()
     for line in (
-        r"OK Neovim \S+ draws ghost text itself",
+        r"OK Neovim \S+, ghost text is drawn by this plugin",
         r"OK server: redraft \d",
         r"OK client \d+ is attached to 1 buffer",
         r"OK the server offers inline completion",
-        r"OK Redraft \S+, ready, model scripted",
+        r"OK Redraft \S+, ready, model script",
     ):
         assert re.search(line, report), report
     assert "ERROR" not in report
@@ -364,7 +299,8 @@ def test_the_help_page_has_tags_without_duplicates(nvim: Nvim) -> None:
     assert {"redraft", "redraft.setup()", ":Redraft", "redraft-highlights"} <= tags
 
 
-def test_the_documented_configuration_without_the_plugin_works(nvim: Nvim) -> None:
+def test_the_documented_configuration_without_the_plugin_works(newest_nvim: Nvim) -> None:
+    nvim = newest_nvim
     page = (ROOT / "docs" / "editors.md").read_text()
     block = re.search(r"## Neovim, without a plugin\n.*?```lua\n(.*?)```", page, re.DOTALL)
     assert block is not None
@@ -386,7 +322,8 @@ def test_the_documented_configuration_without_the_plugin_works(nvim: Nvim) -> No
 
 
 @pytest.mark.weights
-def test_the_embedded_model_completes_what_is_typed_in_a_real_file(nvim: Nvim) -> None:
+def test_the_embedded_model_completes_what_is_typed_in_a_real_file(newest_nvim: Nvim) -> None:
+    nvim = newest_nvim
     settings = {"gate": "eager", "deadlineMs": 20_000}
     nvim.start(None, setup=KEYMAPS, settings=settings)
     source = inspect.getsource(textwrap)

@@ -53,8 +53,9 @@ return {
   },
   workspace_required = false,
   reuse_client = reuse_client,
-  -- Neovim waits 200 ms after a key before it asks; the server need not wait once more, and it
-  -- should hear of each key at once, or it answers questions that are out of date.
+  -- The plugin waits a moment after a key before it asks, and Neovim's own inline completion 200 ms;
+  -- the server need not wait once more, and it should hear of each key at once, or it answers
+  -- questions that are out of date.
   flags = { debounce_text_changes = 0 },
   init_options = { debounceMs = 0 },
 }

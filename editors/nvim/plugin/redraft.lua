@@ -3,31 +3,27 @@ if vim.g.loaded_redraft then
 end
 vim.g.loaded_redraft = true
 
-local subcommands = { 'disable', 'enable', 'log', 'next', 'restart', 'status', 'toggle' }
-
 vim.api.nvim_create_user_command('Redraft', function(command)
-  local name = command.fargs[1] or 'status'
-  if vim.list_contains(subcommands, name) then
-    require('redraft')[name]()
-  else
-    vim.notify('Redraft: no such command: ' .. name, vim.log.levels.ERROR)
-  end
+  require('redraft.commands').run(command.fargs)
 end, {
-  nargs = '?',
-  desc = 'Redraft: ' .. table.concat(subcommands, ', '),
-  complete = function(lead)
-    return vim.tbl_filter(function(name)
-      return vim.startswith(name, lead)
-    end, subcommands)
+  nargs = '*',
+  desc = 'Redraft: status, switches, and every action on a suggestion',
+  complete = function(lead, line)
+    return require('redraft.commands').complete(lead, line)
   end,
 })
 
-vim.keymap.set({ 'i', 'n' }, '<Plug>(redraft-accept)', function()
-  require('redraft').accept()
-end)
-vim.keymap.set('n', '<Plug>(redraft-reject)', function()
-  require('redraft.nes').reject()
-end)
-vim.keymap.set('n', '<Plug>(redraft-next)', function()
-  require('redraft').next()
-end)
+local function plug(modes, name, action, ...)
+  local arguments = { ... }
+  vim.keymap.set(modes, ('<Plug>(redraft-%s)'):format(name), function()
+    require('redraft')[action](unpack(arguments))
+  end)
+end
+
+plug({ 'i', 'n' }, 'accept', 'accept')
+plug({ 'i', 'n' }, 'accept-word', 'accept', 'word')
+plug({ 'i', 'n' }, 'accept-line', 'accept', 'line')
+plug({ 'i', 'n' }, 'reject', 'reject')
+plug({ 'i', 'n' }, 'next', 'next')
+plug({ 'i', 'n' }, 'recall', 'recall')
+plug('i', 'complete', 'complete')

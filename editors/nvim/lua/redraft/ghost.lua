@@ -1,137 +1,355 @@
---- Ghost text: Neovim's own inline completion, kept true to what is typed.
+--- Ghost text: asking for it, keeping it true to what is typed, and inserting all or some of it.
 ---
---- Neovim 0.12 draws the text and asks for it. Between a key and the server's next answer it keeps
---- the old item though: it draws the item even when something else was typed, and puts it where the
---- cursor was, in front of what was typed since. Here such an item is withdrawn, or cut to what is
---- left of it. Items of other servers are left alone.
+--- At most one is shown, in insert mode, at the cursor. What the user types of it is taken off it
+--- without a question to the server. Knows nothing of next edits.
 
 local api = vim.api
+local config = require('redraft.config')
+local editor = require('redraft.editor')
+local parts = require('redraft.parts')
+local server = require('redraft.server')
+local ui = require('redraft.ui')
 local M = {}
 
-local namespace = api.nvim_create_namespace('nvim.lsp.inline_completion')
+---@class redraft.Ghost
+---@field bufnr integer
+---@field client vim.lsp.Client
+---@field text string all of it, from where the question was asked
+---@field row integer
+---@field col integer
+---@field replaced string what stands behind the cursor and would go
+---@field tail string what stands behind that
+---@field command? lsp.Command
 
---- Neovim's state for a buffer; nil where this Neovim keeps it elsewhere.
-local function completor(bufnr)
-  local found, capability = pcall(require, 'vim.lsp._capability')
-  local kind = found and vim.tbl_get(capability, 'all', 'inline_completion')
-  return kind and kind.active and kind.active[bufnr] or nil
+local shown ---@type redraft.Ghost?
+local last ---@type redraft.Ghost?
+local pending ---@type { client: vim.lsp.Client, id?: integer }?
+local timer ---@type uv.uv_timer_t?
+local asked = '' -- where and about which text the last question was
+
+--- Called when the server has no ghost text for a place that was not asked about by the user.
+M.on_silence = function(_) end
+--- Whether something else is shown that ghost text would disturb.
+M.yields = function()
+  return false
 end
 
-local function client_of(item)
-  local client = vim.lsp.get_client_by_id(item.client_id)
-  return client and client.name == 'redraft' and client or nil
+local function here(bufnr)
+  local cursor = api.nvim_win_get_cursor(0)
+  return table.concat({ bufnr, api.nvim_buf_get_changedtick(bufnr), cursor[1], cursor[2] }, ':')
 end
 
---- What of an item is still to be inserted at the cursor: text, row, column, and how many bytes
---- after the cursor it replaces. Nil when it is used up, or the user went another way.
+--- What is still to be inserted at the cursor: text, row, column, and how many bytes after the
+--- cursor it replaces. Nil when it is used up, or the user went another way.
+---@param ghost redraft.Ghost
 ---@return string?, integer?, integer?, integer?
-local function rest(item, bufnr)
-  local range = item.range
-  if type(item.insert_text) ~= 'string' or not range or api.nvim_get_current_buf() ~= bufnr then
+local function rest(ghost)
+  if api.nvim_get_current_buf() ~= ghost.bufnr then
     return nil
   end
   local cursor = api.nvim_win_get_cursor(0)
   local row, col = cursor[1] - 1, cursor[2]
-  local text = item.insert_text:gsub('\r\n', '\n')
-  local ok, typed = pcall(api.nvim_buf_get_text, bufnr, range.start_row, range.start_col, row, col, {})
+  local ok, typed = pcall(api.nvim_buf_get_text, ghost.bufnr, ghost.row, ghost.col, row, col, {})
   if not ok then
     return nil
   end
-  local before = table.concat(typed, '\n')
-  if #before >= #text or not vim.startswith(text, before) then
+  local before, after = table.concat(typed, '\n'), api.nvim_get_current_line():sub(col + 1)
+  if #before >= #ghost.text or not vim.startswith(ghost.text, before) or not vim.endswith(after, ghost.tail) then
     return nil
   end
-  return text:sub(#before + 1), row, col, range.end_col - range.start_col
+  local text, goes = ghost.text:sub(#before + 1), after:sub(1, #after - #ghost.tail)
+  if goes ~= ghost.replaced and not vim.endswith(text, goes) then
+    return nil -- it grew by something else than a bracket that was closed by itself
+  end
+  return text, row, col, #goes
 end
 
-local function insert(item, bufnr)
-  local text, row, col, width = rest(item, bufnr)
+local function data_of(ghost, more)
+  local command = ghost.command
+  local id = command and command.arguments and command.arguments[1]
+  return vim.tbl_extend('force', { kind = 'ghost_text', buf = ghost.bufnr, id = id, text = ghost.text }, more or {})
+end
+
+local function stop_timer()
+  if timer and not timer:is_closing() then
+    timer:stop()
+    timer:close()
+  end
+  timer = nil
+end
+
+local function cancel()
+  stop_timer()
+  local request = pending
+  pending = nil
+  if request and request.id and not request.client:is_stopped() then
+    request.client:cancel_request(request.id)
+  end
+end
+
+local function withdraw(reason)
+  local ghost = shown
+  if ghost then
+    shown = nil
+    if api.nvim_buf_is_valid(ghost.bufnr) then
+      ui.clear_ghost(ghost.bufnr)
+    end
+    if reason then
+      editor.announce('Dismiss', data_of(ghost, { reason = reason }))
+    end
+  end
+end
+
+--- Draw what is left of it; false when nothing is.
+local function render()
+  local text, row, col, replaced = rest(shown)
   if not text then
     return false
   end
-  local line = api.nvim_buf_get_lines(bufnr, row, row + 1, false)[1]
-  local lines = vim.split(text, '\n', { plain = true })
-  vim.bo[bufnr].undolevels = vim.bo[bufnr].undolevels -- one step of undo for what is inserted
-  api.nvim_buf_set_text(bufnr, row, col, row, math.min(col + width, #line), lines)
-  api.nvim_win_set_cursor(0, { row + #lines, (#lines == 1 and col or 0) + #lines[#lines] })
-  if item.command then
-    client_of(item):exec_cmd(item.command, { bufnr = bufnr })
+  if editor.menu_open() and not config.options.show_with_menu then
+    ui.clear_ghost(shown.bufnr)
+  else
+    ui.ghost(shown.bufnr, row, col, text, replaced)
   end
   return true
 end
 
-local function withdraw(bufnr, state)
-  state.current = nil
-  api.nvim_buf_clear_namespace(bufnr, namespace, 0, -1)
-end
-
---- Withdraw what no longer continues the text before the cursor.
----@param bufnr integer
-function M.prune(bufnr)
-  local state = completor(bufnr)
-  local item = state and state.current
-  if item and client_of(item) and not rest(item, bufnr) then
-    withdraw(bufnr, state)
+--- Show a suggestion; one that is shown already stays as it is.
+local function show(ghost)
+  local new = not shown or shown.command == nil or not vim.deep_equal(shown.command, ghost.command)
+  shown, last = ghost, ghost
+  if not render() then
+    ui.clear_ghost(ghost.bufnr)
+    shown = nil
+  elseif new then
+    ghost.client:notify('textDocument/didShowCompletion', { item = { command = ghost.command } })
+    editor.announce('Show', data_of(ghost))
   end
 end
 
---- Withdraw what is shown.
----@param bufnr integer
+--- Row and column in bytes, never outside of the text.
+local function byte_position(bufnr, position, encoding)
+  local row = math.min(position.line, api.nvim_buf_line_count(bufnr) - 1)
+  local line = api.nvim_buf_get_lines(bufnr, row, row + 1, false)[1]
+  return row, vim.str_byteindex(line, encoding, position.character, false)
+end
+
+local function receive(bufnr, client, item, invoked)
+  local text = item and item.insertText
+  if type(text) ~= 'string' or text == '' then
+    withdraw('replaced')
+    if invoked then
+      vim.notify('Redraft: no completion')
+    else
+      M.on_silence(bufnr)
+    end
+    return
+  end
+  local cursor = api.nvim_win_get_cursor(0)
+  local row, col, end_row, end_col = cursor[1] - 1, cursor[2], cursor[1] - 1, cursor[2]
+  if item.range then
+    row, col = byte_position(bufnr, item.range.start, client.offset_encoding)
+    end_row, end_col = byte_position(bufnr, item.range['end'], client.offset_encoding)
+  end
+  local at = cursor[2]
+  if row ~= cursor[1] - 1 or end_row ~= row or col > at or end_col < at then
+    withdraw('replaced') -- not at the cursor
+    return
+  end
+  local line = api.nvim_get_current_line()
+  show({
+    bufnr = bufnr,
+    client = client,
+    text = text:gsub('\r\n', '\n'),
+    row = row,
+    col = col,
+    replaced = line:sub(at + 1, end_col),
+    tail = line:sub(end_col + 1),
+    command = item.command,
+  })
+end
+
+local function ask(bufnr, invoked)
+  local client = server.of(bufnr)
+  if not client then
+    return
+  end
+  cancel()
+  local place = here(bufnr)
+  asked = place
+  local params = vim.lsp.util.make_position_params(0, client.offset_encoding)
+  params.textDocument.version = vim.lsp.util.buf_versions[bufnr]
+  params.context = { triggerKind = invoked and 1 or 2 }
+  local request = { client = client }
+  pending = request
+  local sent, id = client:request('textDocument/inlineCompletion', params, function(err, result)
+    if pending ~= request then
+      return
+    end
+    pending = nil
+    if not err and api.nvim_get_current_buf() == bufnr and editor.in_mode('i') and here(bufnr) == place then
+      receive(bufnr, client, result and (result.items or result)[1], invoked)
+    end
+  end, bufnr)
+  request.id = id
+  if not sent then
+    pending = nil
+  end
+end
+
+local function wanted(bufnr)
+  return config.options.ghost_text == true
+    and api.nvim_get_current_buf() == bufnr
+    and editor.in_mode('i')
+    and config.is_on(bufnr)
+    and not editor.obstacle()
+    and not M.yields()
+    and (config.options.show_with_menu or not editor.menu_open())
+end
+
+local function later(bufnr)
+  cancel()
+  timer = vim.defer_fn(function()
+    timer = nil
+    if wanted(bufnr) and not shown then
+      ask(bufnr, false)
+    else
+      asked = ''
+    end
+  end, config.options.ghost_text_delay)
+end
+
+--- The cursor or the text has moved: keep what still continues it, else take it away and ask anew.
+local function follow(bufnr)
+  if shown and not editor.obstacle() and render() then
+    return
+  end
+  withdraw('moved')
+  local place = here(bufnr)
+  if place ~= asked then
+    asked = place
+    later(bufnr)
+  end
+end
+
+--- Take away what is shown, and forget what was asked.
+---@param bufnr? integer
 function M.clear(bufnr)
-  local state = completor(bufnr)
-  if state and state.current and client_of(state.current) then
-    withdraw(bufnr, state)
+  if not shown or not bufnr or shown.bufnr == bufnr then
+    cancel()
+    withdraw('left')
+  end
+  asked = ''
+end
+
+--- Ask for ghost text now; the user hears when there is none.
+function M.complete()
+  if editor.in_mode('i') then
+    ask(api.nvim_get_current_buf(), true)
   end
 end
 
---- Insert what is shown. False when nothing is, so that a mapping can do something else. Neovim
---- evaluates a mapping before it inserts keys typed just before; `otherwise` is called when those
---- keys were another way to go.
----@param otherwise? fun()
+--- Show the last one again, where it still continues the text before the cursor.
 ---@return boolean
-function M.accept(otherwise)
-  local bufnr = api.nvim_get_current_buf()
-  local state = completor(bufnr)
-  local item = state and state.current
-  if not item or not item.range or type(item.insert_text) ~= 'string' or not client_of(item) then
-    return vim.lsp.inline_completion ~= nil and vim.lsp.inline_completion.get()
+function M.recall()
+  if last and not shown and editor.in_mode('i') and rest(last) then
+    show(last)
   end
-  if not rest(item, bufnr) then
+  return shown ~= nil
+end
+
+local function utf16_length(text)
+  return vim.str_utfindex(text, 'utf-16')
+end
+
+--- Insert what is shown, or its next word or line. False when nothing is shown.
+---@param part? redraft.Part
+---@return boolean
+function M.accept(part)
+  local ghost = shown
+  if not ghost or not M.visible() then
     return false
   end
-  vim.schedule(function()
-    if insert(item, bufnr) then
-      withdraw(bufnr, state)
-    elseif otherwise then
-      otherwise()
+  local text, row, col, replaced = rest(ghost)
+  if not text then
+    withdraw('moved')
+    return false
+  end
+  local piece = parts.first(text, part or 'all')
+  local whole = #piece == #text
+  local lines = vim.split(piece, '\n', { plain = true })
+  editor.break_undo(ghost.bufnr)
+  api.nvim_buf_set_text(ghost.bufnr, row, col, row, col + (whole and replaced or 0), lines)
+  api.nvim_win_set_cursor(0, { row + #lines, (#lines == 1 and col or 0) + #lines[#lines] })
+  editor.break_undo(ghost.bufnr)
+  if whole then
+    withdraw()
+    last = nil
+    if ghost.command then
+      ghost.client:exec_cmd(ghost.command, { bufnr = ghost.bufnr })
     end
-  end)
+    later(ghost.bufnr)
+  else
+    local length = utf16_length(ghost.text:sub(1, #ghost.text - #text + #piece))
+    ghost.client:notify('textDocument/didPartiallyAcceptCompletion', {
+      item = { command = ghost.command },
+      acceptedLength = length,
+    })
+    render()
+  end
+  editor.announce('Accept', data_of(ghost, { part = whole and 'all' or part, text = piece }))
   return true
 end
 
---- Whether ghost text stands in the buffer.
----@param bufnr? integer
+--- Withdraw what is shown and tell the server that it was not wanted. False when nothing is.
 ---@return boolean
-function M.visible(bufnr)
-  return #api.nvim_buf_get_extmarks(bufnr or 0, namespace, 0, -1, { limit = 1 }) > 0
+function M.reject()
+  local ghost = shown
+  if not ghost or not M.visible() then
+    return false
+  end
+  if ghost.command then
+    local command = { title = 'Reject', command = 'redraft.reject', arguments = ghost.command.arguments }
+    ghost.client:exec_cmd(command, { bufnr = ghost.bufnr })
+  end
+  asked = here(ghost.bufnr)
+  withdraw('rejected')
+  return true
 end
 
---- Switch ghost text on in a buffer, where this Neovim has it.
+--- Whether ghost text is on screen.
+---@return boolean
+function M.visible()
+  return shown ~= nil and ui.has_ghost(shown.bufnr)
+end
+
+--- The text that would be inserted; nil when none is shown.
+---@return string?
+function M.text()
+  return M.visible() and rest(shown) or nil
+end
+
+--- A completion menu was opened or closed: ghost text makes room for it.
+function M.menu_changed()
+  local bufnr = api.nvim_get_current_buf()
+  if editor.in_mode('i') and (shown or server.of(bufnr)) then
+    follow(bufnr)
+  end
+end
+
+--- Ask by itself in a buffer.
 ---@param bufnr integer
 ---@param group integer augroup
 function M.attach(bufnr, group)
-  if not vim.lsp.inline_completion then
-    return
+  local function on(events, callback)
+    api.nvim_create_autocmd(events, { group = group, buffer = bufnr, callback = callback })
   end
-  vim.lsp.inline_completion.enable(true, { bufnr = bufnr })
-  -- After Neovim's own handlers of these events, which were made by enable().
-  api.nvim_create_autocmd({ 'CursorMovedI', 'TextChangedI', 'TextChangedP' }, {
-    group = group,
-    buffer = bufnr,
-    callback = function()
-      M.prune(bufnr)
-    end,
-  })
+  on({ 'InsertEnter', 'CursorMovedI', 'TextChangedI', 'TextChangedP' }, function()
+    follow(bufnr)
+  end)
+  on({ 'InsertLeave', 'BufLeave', 'BufUnload' }, function()
+    M.clear(bufnr)
+  end)
 end
 
 return M

@@ -1,26 +1,46 @@
---- `:checkhealth redraft`
+--- `:checkhealth redraft`: what is installed, what runs, and what stands in the way.
 
 local M = {}
 local health = vim.health
+local config = require('redraft.config')
+local server = require('redraft.server')
 
 local function neovim()
-  if vim.fn.has('nvim-0.12') == 1 and vim.lsp.inline_completion then
-    health.ok('Neovim ' .. tostring(vim.version()) .. ' draws ghost text itself')
-  elseif vim.fn.has('nvim-0.11') == 1 then
-    health.warn('Neovim ' .. tostring(vim.version()) .. ': next edits only; ghost text needs 0.12')
-  else
-    health.error('Neovim 0.12 is needed (0.11 for next edits only)')
+  local version = 'Neovim ' .. tostring(vim.version())
+  if vim.fn.has('nvim-0.11') == 0 then
+    health.error(version .. ' is too old: Redraft needs 0.11')
     return false
+  end
+  local kind = config.options.ghost_text
+  if kind == 'native' and not vim.lsp.inline_completion then
+    health.warn(version .. " draws no ghost text itself: `ghost_text = 'native'` counts as true")
+  elseif kind == 'native' then
+    health.ok(version .. ' draws ghost text itself, 200 ms after the last key')
+  elseif kind then
+    health.ok(version .. ', ghost text is drawn by this plugin')
+  else
+    health.ok(version .. ', ghost text is switched off')
   end
   return true
 end
 
+local function output_of(command)
+  local ok, result = pcall(function()
+    return vim.system(command, { text = true, env = server.environment() }):wait(20000)
+  end)
+  if not ok or result.code ~= 0 then
+    return nil, ok and result.stderr or tostring(result)
+  end
+  return vim.trim(result.stdout)
+end
+
 local function executable()
-  local command = (vim.lsp.config.redraft or {}).cmd
+  local command = server.config().cmd
   if type(command) ~= 'table' then
     health.warn('`cmd` of the server is not a list')
     return
   end
+  local words = table.concat(command, ' ')
   if vim.fn.executable(command[1]) == 0 then
     health.error(('server: `%s` can not be run'):format(command[1]), {
       'install it (`pip install redraft`) where Neovim finds it on PATH,',
@@ -28,20 +48,45 @@ local function executable()
     })
     return
   end
-  local version = vim.deepcopy(command)
-  if version[#version] == 'lsp' then
-    version[#version] = '--version'
-    local environment = vim.lsp.config.redraft.cmd_env
-    local ok, result = pcall(function()
-      return vim.system(version, { text = true, env = environment }):wait(20000)
-    end)
-    if not ok or result.code ~= 0 then
-      health.error('server: `' .. table.concat(version, ' ') .. '` fails', ok and result.stderr or tostring(result))
-      return
-    end
-    health.ok('server: ' .. vim.trim(result.stdout) .. ' (' .. table.concat(command, ' ') .. ')')
+  local version = server.command('--version')
+  if not version then
+    health.ok('server: ' .. words)
+    return
+  end
+  local told, problem = output_of(version)
+  if told then
+    health.ok(('server: %s (%s)'):format(told, words))
   else
-    health.ok('server: ' .. table.concat(command, ' '))
+    health.error(('server: `%s` fails'):format(table.concat(version, ' ')), problem)
+  end
+end
+
+local function accept_key()
+  local key = config.options.keymaps.accept
+  if not key then
+    health.info("no key accepts: name one, `keymaps = { accept = '<Tab>' }`, or map <Plug>(redraft-accept)")
+    return
+  end
+  for _, client in ipairs(server.clients()) do
+    for bufnr in pairs(client.attached_buffers) do
+      local map = vim.api.nvim_buf_call(bufnr, function()
+        return vim.fn.maparg(key, 'i', false, true)
+      end)
+      if not vim.startswith(map.desc or '', 'Redraft: ') then
+        health.warn(
+          ('%s does not accept in buffer %d: %s has it'):format(key, bufnr, map.desc or 'another mapping'),
+          'see :help redraft-completion-plugins'
+        )
+      end
+    end
+  end
+end
+
+local function neighbours()
+  for _, name in ipairs({ 'cmp', 'blink.cmp', 'sidekick' }) do
+    if package.loaded[name] then
+      health.info(name .. ' is loaded; see :help redraft-completion-plugins')
+    end
   end
 end
 
@@ -53,9 +98,10 @@ local function client_status(client)
   else
     health.error('the server does not offer inline completion')
   end
-  for _, bufnr in ipairs(vim.lsp.inline_completion and buffers or {}) do
-    if not vim.lsp.inline_completion.is_enabled({ bufnr = bufnr }) then
-      health.warn(('ghost text is switched off in buffer %d'):format(bufnr))
+  for _, bufnr in ipairs(buffers) do
+    local on, reason = config.is_on(bufnr)
+    if not on then
+      health.info(('buffer %d: %s'):format(bufnr, reason))
     end
   end
   local answer, why = client:request_sync('redraft/status', vim.empty_dict(), 5000)
@@ -65,7 +111,7 @@ local function client_status(client)
     return
   end
   local tell = ({ ready = health.ok, error = health.error })[report.state] or health.warn
-  tell(require('redraft').describe(report))
+  tell(require('redraft.status').describe(report))
 end
 
 function M.check()
@@ -74,10 +120,12 @@ function M.check()
     return
   end
   executable()
-  if not vim.lsp.is_enabled('redraft') then
+  if not vim.lsp.is_enabled(config.options.name) then
     health.warn('not enabled', "require('redraft').setup()")
   end
-  local clients = vim.lsp.get_clients({ name = 'redraft' })
+  accept_key()
+  neighbours()
+  local clients = server.clients()
   if #clients == 0 then
     health.info('the server is not running; it starts with the first file that has a filetype')
   end

@@ -1,143 +1,174 @@
---- Redraft for Neovim: starting the server, ghost text, the next edit, and a few commands.
+--- Redraft for Neovim: what is done when a file is opened, and what a user can do.
 
 local api = vim.api
+local config = require('redraft.config')
+local editor = require('redraft.editor')
 local ghost = require('redraft.ghost')
+local keys = require('redraft.keys')
 local nes = require('redraft.nes')
+local server = require('redraft.server')
+local status = require('redraft.status')
+local ui = require('redraft.ui')
 local M = {}
 
----@class redraft.Keymaps
----@field accept? string insert mode: ghost text; both modes: jump to or apply the next edit
----@field reject? string normal mode: withdraw the next edit
----@field next? string normal mode: ask for the next edit
-
----@class redraft.Config
----@field cmd? string[] command that runs the server
----@field settings? table settings of the server, see `redraft settings`
----@field ghost_text? boolean show completions at the cursor
----@field next_edit? boolean show the next edit after a change, without being asked
----@field next_edit_delay? integer milliseconds between a change and the question
----@field keymaps? redraft.Keymaps none by default
-
----@type redraft.Config
-M.config = {
-  cmd = nil,
-  settings = {},
-  ghost_text = true,
-  next_edit = true,
-  next_edit_delay = 100,
-  keymaps = {},
-}
-
-M.enabled = true
-
 local group = api.nvim_create_augroup('redraft', { clear = true })
-local mapped_before = {} ---@type table<string, table>
 
---- What a key did before it was ours, for when there is nothing to accept.
-local function fall_back(key, mode)
-  local map = mapped_before[mode .. key] or {}
-  if map.callback and map.expr == 1 then
-    return map.callback() or ''
-  elseif map.callback then
-    vim.schedule(map.callback)
-    return ''
-  elseif map.rhs then
-    return map.expr == 1 and api.nvim_eval(map.rhs) or map.rhs
-  end
-  return key
+--- What shows ghost text: this plugin, or Neovim's own inline completion where that is asked for.
+local function completer()
+  local native = config.options.ghost_text == 'native' and vim.lsp.inline_completion
+  return native and require('redraft.native') or ghost
 end
 
-local function map(bufnr, modes, key, description, action)
-  for _, mode in ipairs(modes) do
-    local before = vim.fn.maparg(key, mode, false, true)
-    if not vim.startswith(before.desc or '', 'Redraft: ') then
-      mapped_before[mode .. key] = before
-    end
-    local function feed()
-      local keys = api.nvim_replace_termcodes(fall_back(key, mode), true, true, true)
-      api.nvim_feedkeys(keys, 'n', false)
-    end
-    vim.keymap.set(mode, key, function()
-      return action(feed) and '' or fall_back(key, mode)
-    end, { buffer = bufnr, expr = true, desc = 'Redraft: ' .. description })
+ghost.yields = nes.visible
+ghost.on_silence = function(bufnr)
+  if config.asks_in('i') then
+    nes.later(bufnr)
   end
 end
 
-local followed = {} ---@type table<integer, true?>
-
---- Neovim 0.12 stops telling of changes of a buffer for good when it changes while no client is
---- attached, after a crash of the server for example. Here they are passed on in its place.
-local function follow(bufnr)
-  local found, changes = pcall(require, 'vim.lsp._changetracking')
-  if followed[bufnr] or not found then
-    return
+--- Accept ghost text, else jump to the next edit or apply it. False when there is neither. In a
+--- mapping with `expr`, which may not change text, it is done right after.
+---@param part? redraft.Part
+---@return boolean
+function M.accept(part)
+  if editor.text_locked() then
+    if not M.visible() then
+      return false
+    end
+    vim.schedule(function()
+      M.accept(part)
+    end)
+    return true
   end
-  followed[bufnr] = api.nvim_buf_attach(bufnr, false, {
-    on_lines = function(_, _, tick, first, last, new_last)
-      if #vim.lsp.get_clients({ bufnr = bufnr, name = 'redraft' }) == 0 then
-        followed[bufnr] = nil
-        return true
-      end
-      if vim.lsp.util.buf_versions[bufnr] ~= tick then
-        vim.lsp.util.buf_versions[bufnr] = tick
-        changes.send_changes(bufnr, first, last, new_last)
-      end
-    end,
-    on_detach = function()
-      followed[bufnr] = nil
-    end,
-  }) or nil
+  return editor.in_mode('i') and completer().accept(part) or nes.accept(part)
+end
+
+--- The same for a key that may have another meaning at this moment.
+local function accept_by_key(part)
+  return function(is_tab)
+    if is_tab and completer().visible() and editor.in_mode('i') then
+      return not keys.tab_is_taken('ghost_text', completer().text()) and M.accept(part)
+    elseif is_tab and keys.tab_is_taken('next_edit') then
+      return false
+    end
+    return M.accept(part)
+  end
+end
+
+--- Withdraw what is shown; it is not proposed again. False when nothing is shown.
+---@return boolean
+function M.reject()
+  return completer().reject() or nes.reject()
+end
+
+--- Ask for the next edit, and say why there is none.
+---@return boolean
+function M.next()
+  nes.request({ invoked = true })
+  return true
+end
+
+--- Ask for ghost text, and say when there is none.
+---@return boolean
+function M.complete()
+  completer().complete()
+  return true
+end
+
+--- Show the last suggestion again, even one that was rejected.
+---@return boolean
+function M.recall()
+  local shown = editor.in_mode('i') and completer().recall() or nes.recall()
+  if not shown then
+    vim.notify('Redraft: nothing to show again; the text has changed, or nothing was shown')
+  end
+  return true
+end
+
+--- Whether ghost text or a next edit is shown.
+---@return boolean
+function M.visible()
+  return completer().visible() or nes.visible()
+end
+
+local function map_keys(bufnr)
+  local wanted = config.options.keymaps
+  local inserting = config.asks_in('i') and { 'i', 'n' } or { 'n' }
+  local actions = {
+    { 'accept', { 'i', 'n' }, 'accept', accept_by_key('all') },
+    { 'accept_word', { 'i', 'n' }, 'accept the next word', accept_by_key('word') },
+    { 'accept_line', { 'i', 'n' }, 'accept the next line', accept_by_key('line') },
+    { 'reject', { 'i', 'n' }, 'reject', M.reject },
+    { 'next', inserting, 'ask for the next edit', M.next },
+    { 'recall', { 'i', 'n' }, 'show the last suggestion again', M.recall },
+    { 'complete', { 'i' }, 'ask for ghost text', M.complete },
+  }
+  for _, action in ipairs(actions) do
+    local name, modes, description, call = unpack(action)
+    for _, mode in ipairs(wanted[name] and modes or {}) do
+      keys.map(bufnr, mode, wanted[name], description, call)
+    end
+  end
 end
 
 local function detach(bufnr)
+  ghost.clear(bufnr)
   nes.clear(bufnr)
   api.nvim_clear_autocmds({ group = group, buffer = bufnr })
+  keys.unmap(bufnr)
 end
 
 local function attach(bufnr)
   detach(bufnr)
-  follow(bufnr)
-  if M.config.ghost_text then
-    ghost.attach(bufnr, group)
+  server.follow(bufnr)
+  completer().attach(bufnr, group)
+  local client = server.of(bufnr)
+  if client and vim.lsp.inline_completion and config.options.ghost_text ~= 'native' then
+    vim.lsp.inline_completion.enable(false, { client_id = client.id }) -- for others it stays as it is
   end
-  if M.config.next_edit then
-    nes.attach(bufnr, group, M.config.next_edit_delay)
-  end
-  local keys = M.config.keymaps
-  if keys.accept then
-    map(bufnr, { 'i', 'n' }, keys.accept, 'accept', M.accept)
-  end
-  if keys.reject then
-    map(bufnr, { 'n' }, keys.reject, 'reject the next edit', nes.reject)
-  end
-  if keys.next then
-    map(bufnr, { 'n' }, keys.next, 'ask for the next edit', function()
-      nes.request({ invoked = true })
-      return true
-    end)
-  end
+  nes.attach(bufnr, group)
+  api.nvim_create_autocmd('BufEnter', {
+    group = group,
+    buffer = bufnr,
+    callback = function()
+      server.focus(bufnr)
+    end,
+  })
+  map_keys(bufnr)
 end
 
-local function highlights()
-  api.nvim_set_hl(0, 'RedraftAdd', { default = true, link = 'DiffAdd' })
-  api.nvim_set_hl(0, 'RedraftDelete', { default = true, link = 'DiffDelete' })
-  api.nvim_set_hl(0, 'RedraftHint', { default = true, link = 'DiagnosticVirtualTextHint' })
+local function clear_all()
+  completer().clear()
+  nes.clear()
 end
 
 --- Start the server for the files you open. May be called again with other options.
 ---@param opts? redraft.Config
 function M.setup(opts)
-  M.config = vim.tbl_deep_extend('force', M.config, opts or {})
-  vim.lsp.config('redraft', { cmd = M.config.cmd, init_options = M.config.settings })
-  highlights()
+  if opts then
+    config.set(opts)
+  end
+  local name = config.options.name
+  if name ~= 'redraft' then
+    vim.lsp.config(name, vim.lsp.config.redraft)
+  end
+  vim.lsp.config(name, {
+    cmd = config.options.cmd,
+    init_options = config.options.settings,
+    handlers = { ['redraft/didChangeStatus'] = status.handle },
+  })
+  ui.highlights()
   api.nvim_clear_autocmds({ group = group })
-  api.nvim_create_autocmd('ColorScheme', { group = group, callback = highlights })
+  api.nvim_create_autocmd('ColorScheme', { group = group, callback = ui.highlights })
+  editor.on_menu(group, function()
+    completer().menu_changed()
+  end)
   local function on(event, callback)
     api.nvim_create_autocmd(event, {
       group = group,
       callback = function(args)
         local client = vim.lsp.get_client_by_id(args.data.client_id)
-        if client and client.name == 'redraft' then
+        if client and client.name == name then
           callback(args.buf)
         end
       end,
@@ -145,116 +176,46 @@ function M.setup(opts)
   end
   on('LspAttach', attach)
   on('LspDetach', detach)
-  for _, client in ipairs(vim.lsp.get_clients({ name = 'redraft' })) do
+  for _, client in ipairs(server.clients()) do
     vim.tbl_map(attach, vim.tbl_keys(client.attached_buffers))
   end
-  vim.lsp.enable('redraft')
+  vim.lsp.enable(name)
 end
 
---- Accept ghost text, else jump to or apply the next edit. False when there is neither.
----@param otherwise? fun() called when it turns out a moment later that there was neither
----@return boolean
-function M.accept(otherwise)
-  local inserting = vim.startswith(api.nvim_get_mode().mode, 'i')
-  return (inserting and ghost.accept(otherwise)) or nes.accept()
-end
-
----@return vim.lsp.Client?
-function M.client()
-  return vim.lsp.get_clients({ bufnr = 0, name = 'redraft' })[1]
-    or vim.lsp.get_clients({ name = 'redraft' })[1]
-end
-
---- The setting `enable`, for the server that runs and for any that is started later.
-local function switch(on)
-  local settings = { redraft = { enable = on } }
-  vim.lsp.config('redraft', { settings = settings })
-  for _, client in ipairs(vim.lsp.get_clients({ name = 'redraft' })) do
-    client.settings = vim.tbl_deep_extend('force', client.settings or {}, settings)
-    client:notify('workspace/didChangeConfiguration', { settings = client.settings })
-    for bufnr in pairs(client.attached_buffers) do
-      ghost.clear(bufnr)
-      nes.clear(bufnr)
-    end
+--- Predict again: everywhere, in this buffer, or in files of its type. Starts the server where it
+--- does not run.
+---@param scope? 'buffer'|'filetype'
+function M.enable(scope)
+  config.switch(true, scope)
+  if scope == nil then
+    server.change_settings({ enable = true })
   end
-end
-
---- Predict again; starts the server where it does not run.
-function M.enable()
-  M.enabled = true
-  switch(true)
-  if not vim.lsp.is_enabled('redraft') then
+  if not vim.lsp.is_enabled(config.options.name) then
     M.setup()
   end
 end
 
---- Predict nothing. The server stays, so that it knows the text when it is enabled again.
-function M.disable()
-  M.enabled = false
-  switch(false)
+--- Predict nothing: everywhere, in this buffer, or in files of its type. The server stays, so that it
+--- knows the text when it is enabled again.
+---@param scope? 'buffer'|'filetype'
+function M.disable(scope)
+  config.switch(false, scope)
+  if scope == nil then
+    server.change_settings({ enable = false })
+  end
+  clear_all()
 end
 
-function M.toggle()
-  if M.enabled then
-    M.disable()
+---@param scope? 'buffer'|'filetype'
+function M.toggle(scope)
+  if config.is_on() then
+    M.disable(scope)
   else
-    M.enable()
+    M.enable(scope)
   end
 end
 
---- Stop the server and start a new one for the same buffers.
-function M.restart()
-  vim.lsp.enable('redraft', false)
-  local left = 100 -- of 50 ms each
-  local function wait()
-    left = left - 1
-    if left > 0 and #vim.lsp.get_clients({ name = 'redraft' }) > 0 then
-      vim.defer_fn(wait, 50)
-    else
-      vim.lsp.enable('redraft')
-    end
-  end
-  wait()
-end
-
---- One line that says how the server is doing.
----@param report table answer to `redraft/status`
----@return string
-function M.describe(report)
-  local parts = { 'Redraft ' .. report.version, report.state }
-  local function add(format, value)
-    if value ~= nil and value ~= vim.NIL and value ~= '' then
-      table.insert(parts, format:format(value))
-    end
-  end
-  add('%s', report.message)
-  add('model %s', report.model)
-  add('on %s', report.device)
-  add('last answer in %.0f ms', report.lastLatencyMs)
-  add('last silence: %s', report.lastReason)
-  return table.concat(parts, ', ')
-end
-
---- Show how the server is doing.
-function M.status()
-  local client = M.client()
-  if not client then
-    vim.notify('Redraft is not running')
-    return
-  end
-  client:request('redraft/status', vim.empty_dict(), function(err, report)
-    vim.notify(err and ('Redraft: ' .. err.message) or M.describe(report))
-  end)
-end
-
---- Open Neovim's log of language servers, where the server's own messages stand.
-function M.log()
-  vim.cmd.tabedit(vim.fn.fnameescape(vim.lsp.log.get_filename()))
-end
-
---- Ask for the next edit.
-function M.next()
-  nes.request({ invoked = true })
-end
+M.restart = server.restart
+M.status = status.show
 
 return M

@@ -1,318 +1,342 @@
---- The next edit: asking for it, drawing it, and jumping to it, applying it or rejecting it.
+--- The next edit: asking for it, and jumping to it, applying all or some of it, or rejecting it.
 ---
---- At most one is shown per buffer. It is asked for in normal mode, after a change and on leaving
---- insert mode, and withdrawn by the next change. Knows nothing of ghost text.
+--- At most one is shown, in the current buffer. It is asked for after a change, and withdrawn by the
+--- next one that is not part of it. Knows nothing of ghost text, or of how an edit is drawn.
 
 local api = vim.api
+local config = require('redraft.config')
+local editor = require('redraft.editor')
+local edits = require('redraft.edits')
+local parts = require('redraft.parts')
+local server = require('redraft.server')
+local ui = require('redraft.ui')
 local M = {}
 
 ---@class redraft.Shown
----@field client_id integer
----@field edits { range: lsp.Range, newText: string }[]
+---@field bufnr integer
+---@field client vim.lsp.Client
+---@field edits redraft.Edit[] in the order of the document
 ---@field command? lsp.Command
 ---@field tick integer b:changedtick that the edits apply to
----@field rows integer[] first row of each edit
 
-local namespace = api.nvim_create_namespace('redraft.next_edit')
-local shown = {} ---@type table<integer, redraft.Shown?>
-local timers = {} ---@type table<integer, uv.uv_timer_t?>
-local pending = {} ---@type table<integer, { client: vim.lsp.Client, id: integer }?>
+local shown ---@type redraft.Shown?
+local last ---@type redraft.Shown?
+local pending ---@type { client: vim.lsp.Client, id?: integer }?
+local timer ---@type uv.uv_timer_t?
+local asked = '' -- buffer and text of the last question
 
-local function current(bufnr)
-  return (bufnr == nil or bufnr == 0) and api.nvim_get_current_buf() or bufnr
+local function state_of(bufnr)
+  return bufnr .. ':' .. api.nvim_buf_get_changedtick(bufnr)
 end
 
 ---@return redraft.Shown?
-local function live(bufnr)
-  local edit = shown[bufnr]
-  return edit and edit.tick == api.nvim_buf_get_changedtick(bufnr) and edit or nil
+local function live()
+  local bufnr = api.nvim_get_current_buf()
+  local good = shown and shown.bufnr == bufnr and shown.tick == api.nvim_buf_get_changedtick(bufnr)
+  return good and not shown.client:is_stopped() and shown or nil
 end
 
---- Row and byte column of an LSP position; the end of the text for one behind it.
-local function byte_position(bufnr, position, encoding)
-  local line = api.nvim_buf_get_lines(bufnr, position.line, position.line + 1, false)[1]
-  if not line then
-    local last = api.nvim_buf_line_count(bufnr) - 1
-    return last, #api.nvim_buf_get_lines(bufnr, last, last + 1, false)[1]
-  end
-  return position.line, vim.str_byteindex(line, encoding, position.character, false)
+local function data_of(edit, more)
+  local id = edit.command and edit.command.arguments and edit.command.arguments[1]
+  return vim.tbl_extend('force', { kind = 'next_edit', buf = edit.bufnr, id = id, edits = edit.edits }, more or {})
 end
 
-local function virtual_lines(lines)
-  return vim.tbl_map(function(line)
-    return { { line == '' and ' ' or line, 'RedraftAdd' } }
-  end, lines)
-end
-
-local function mark(bufnr, row, col, options)
-  api.nvim_buf_set_extmark(bufnr, namespace, row, col, options)
-end
-
---- Old text is highlighted; new text stands in the line where it fits there, and as whole lines
---- below where it does not.
-local function draw(bufnr, edit, encoding)
-  local row, col = byte_position(bufnr, edit.range.start, encoding)
-  local end_row, end_col = byte_position(bufnr, edit.range['end'], encoding)
-  local text = edit.newText:gsub('\r\n?', '\n')
-  local function line_at(index)
-    return api.nvim_buf_get_lines(bufnr, index, index + 1, false)[1]
-  end
-  local insertion = row == end_row and col == end_col
-  if insertion and col == 0 and text:sub(-1) == '\n' then
-    local new = virtual_lines(vim.split(text:sub(1, -2), '\n', { plain = true }))
-    local above = row == 0
-    mark(bufnr, above and 0 or row - 1, 0, { virt_lines = new, virt_lines_above = above })
-    return
-  end
-  if end_col == 0 and end_row > row and text:sub(-1) == '\n' then
-    text, end_row = text:sub(1, -2), end_row - 1
-    end_col = #line_at(end_row)
-  end
-  local lines = vim.split(text, '\n', { plain = true })
-  local in_line = #lines == 1 or (insertion and col == #line_at(row))
-  if not in_line then
-    lines[1] = line_at(row):sub(1, col) .. lines[1]
-    lines[#lines] = lines[#lines] .. line_at(end_row):sub(end_col + 1)
-    col, end_col = 0, #line_at(end_row)
-  end
-  if not (insertion and in_line) then
-    mark(bufnr, row, col, { end_row = end_row, end_col = end_col, hl_group = 'RedraftDelete', strict = false })
-  end
-  if in_line and lines[1] ~= '' then
-    mark(bufnr, end_row, end_col, { virt_text = { { lines[1], 'RedraftAdd' } }, virt_text_pos = 'inline' })
-  end
-  local below = in_line and vim.list_slice(lines, 2) or lines
-  if #below > 0 then
-    mark(bufnr, end_row, end_col, { virt_lines = virtual_lines(below) })
+local function report(edit, command)
+  if edit.command then
+    local arguments = edit.command.arguments
+    edit.client:exec_cmd({ title = command, command = command, arguments = arguments }, { bufnr = edit.bufnr })
   end
 end
 
 --- The edit that is nearest to the cursor, as an index.
-local function nearest(edit)
+---@param list redraft.Edit[]
+local function nearest(list)
   local at, best = api.nvim_win_get_cursor(0)[1] - 1, 1
-  for index, row in ipairs(edit.rows) do
-    if math.abs(row - at) < math.abs(edit.rows[best] - at) then
+  for index, edit in ipairs(list) do
+    if math.abs(edit.row - at) < math.abs(list[best].row - at) then
       best = index
     end
   end
   return best
 end
 
-local function off_screen(row)
-  return row < vim.fn.line('w0') - 1 or row > vim.fn.line('w$') - 1
-end
-
---- Draw what is shown anew, with a hint at the cursor when it is out of sight.
-local function render(bufnr)
-  api.nvim_buf_clear_namespace(bufnr, namespace, 0, -1)
-  local edit = live(bufnr)
-  local client = edit and vim.lsp.get_client_by_id(edit.client_id)
-  if not edit or not client then
-    shown[bufnr] = nil
-    return
-  end
-  for _, one in ipairs(edit.edits) do
-    draw(bufnr, one, client.offset_encoding)
-  end
-  if api.nvim_get_current_buf() == bufnr then
-    local row, at = edit.rows[nearest(edit)], api.nvim_win_get_cursor(0)[1] - 1
-    if off_screen(row) then
-      local hint = (' %s next edit: line %d '):format(row < at and '↑' or '↓', row + 1)
-      mark(bufnr, at, 0, { virt_text = { { hint, 'RedraftHint' } }, virt_text_pos = 'right_align' })
-    end
-  end
-end
-
-local function stop_timer(bufnr)
-  local timer = timers[bufnr]
-  timers[bufnr] = nil
+local function stop_timer()
   if timer and not timer:is_closing() then
     timer:stop()
     timer:close()
   end
+  timer = nil
 end
 
-local function cancel(bufnr)
-  stop_timer(bufnr)
-  local request = pending[bufnr]
-  pending[bufnr] = nil
-  if request and not request.client:is_stopped() then
+local function cancel()
+  stop_timer()
+  local request = pending
+  pending = nil
+  if request and request.id and not request.client:is_stopped() then
     request.client:cancel_request(request.id)
   end
 end
 
---- Take away what is shown, and forget what was asked.
----@param bufnr? integer
-function M.clear(bufnr)
-  bufnr = current(bufnr)
-  cancel(bufnr)
-  if shown[bufnr] then
-    shown[bufnr] = nil
-    api.nvim_buf_clear_namespace(bufnr, namespace, 0, -1)
+local function withdraw(reason)
+  local edit = shown
+  if edit then
+    shown = nil
+    if api.nvim_buf_is_valid(edit.bufnr) then
+      ui.clear_edits(edit.bufnr)
+    end
+    if reason then
+      editor.announce('Dismiss', data_of(edit, { reason = reason }))
+    end
   end
 end
 
-local function receive(bufnr, client, tick, result, invoked)
-  local edits = result and result.edits or {}
-  if not api.nvim_buf_is_loaded(bufnr) or api.nvim_buf_get_changedtick(bufnr) ~= tick then
-    return
+--- Take away what is shown, and forget what was asked.
+---@param bufnr? integer only what is shown in this buffer
+---@param reason? string
+function M.clear(bufnr, reason)
+  if not bufnr or not shown or shown.bufnr == bufnr then
+    cancel()
+    withdraw(reason or 'left')
+    asked = ''
   end
-  if #edits == 0 then
-    M.clear(bufnr)
+end
+
+local function show(edit)
+  withdraw('replaced')
+  shown, last = edit, edit
+  ui.edits(edit.bufnr, edit.edits)
+  ui.hint(edit.bufnr, edit.edits[nearest(edit.edits)].row)
+  editor.announce('Show', data_of(edit))
+end
+
+--- The edits of an answer in the buffer's units, without such as change nothing.
+---@return redraft.Edit[], string? none, and why
+local function edits_of(bufnr, client, result)
+  local list, found = result and result.edits or {}, {}
+  for _, edit in ipairs(list) do
+    local version = vim.tbl_get(edit, 'textDocument', 'version')
+    if version and version ~= vim.lsp.util.buf_versions[bufnr] then
+      return {}, 'stale-version'
+    end
+    local one = edits.from_lsp(bufnr, edit, client.offset_encoding)
+    if edits.changes(bufnr, one) then
+      table.insert(found, one)
+    end
+  end
+  return found, result and result.reason or (#list > 0 and 'no-op' or 'no answer')
+end
+
+local function receive(bufnr, client, tick, result, invoked)
+  local list, reason = edits_of(bufnr, client, result)
+  if #list == 0 then
+    withdraw('replaced')
     if invoked then
-      vim.notify(('Redraft: no next edit (%s)'):format(result and result.reason or 'no answer'))
+      vim.notify(('Redraft: no next edit (%s)'):format(reason))
     end
     return
   end
-  shown[bufnr] = {
-    client_id = client.id,
-    command = edits[1].command,
-    tick = tick,
-    edits = vim.tbl_map(function(edit)
-      return { range = edit.range, newText = edit.text }
-    end, edits),
-    rows = vim.tbl_map(function(edit)
-      return math.min(edit.range.start.line, api.nvim_buf_line_count(bufnr) - 1)
-    end, edits),
-  }
-  render(bufnr)
-  client:notify('textDocument/didShowInlineEdit', { item = { command = edits[1].command } })
+  local command = result.edits[1].command
+  show({ bufnr = bufnr, client = client, command = command, tick = tick, edits = list })
+  client:notify('textDocument/didShowInlineEdit', { item = { command = command } })
 end
 
 --- Ask for the next edit of the current buffer.
 ---@param opts? { invoked?: boolean } `invoked`: the user asked, and hears when there is none
 function M.request(opts)
   local bufnr, invoked = api.nvim_get_current_buf(), (opts or {}).invoked or false
-  local client = vim.lsp.get_clients({ bufnr = bufnr, name = 'redraft' })[1]
+  local client = server.of(bufnr)
   if not client then
     if invoked then
       vim.notify('Redraft: not attached to this buffer', vim.log.levels.WARN)
     end
     return
   end
-  cancel(bufnr)
+  cancel()
   local tick = api.nvim_buf_get_changedtick(bufnr)
+  asked = state_of(bufnr)
   local params = vim.lsp.util.make_position_params(0, client.offset_encoding)
   params.textDocument.version = vim.lsp.util.buf_versions[bufnr]
   params.context = { triggerKind = invoked and 1 or 2 }
-  local sent, id
-  sent, id = client:request('redraft/nextEdit', params, function(err, result)
-    if pending[bufnr] and pending[bufnr].id == id then
-      pending[bufnr] = nil
-      if not err then
-        receive(bufnr, client, tick, result, invoked)
-      end
+  local request = { client = client }
+  pending = request
+  local sent, id = client:request('redraft/nextEdit', params, function(err, result)
+    if pending ~= request then
+      return
+    end
+    pending = nil
+    local here = api.nvim_get_current_buf() == bufnr and api.nvim_buf_get_changedtick(bufnr) == tick
+    if not err and here then
+      receive(bufnr, client, tick, result, invoked)
     end
   end, bufnr)
-  pending[bufnr] = sent and { client = client, id = id } or nil
+  request.id = id
+  if not sent then
+    pending = nil
+  end
 end
 
-local function later(bufnr, delay)
-  stop_timer(bufnr)
-  timers[bufnr] = vim.defer_fn(function()
-    timers[bufnr] = nil
-    if api.nvim_get_current_buf() == bufnr and api.nvim_get_mode().mode == 'n' then
+local function wanted(bufnr)
+  local mode = editor.in_mode('n') and 'n' or editor.in_mode('i') and 'i' or nil
+  return mode ~= nil
+    and config.asks_in(mode)
+    and api.nvim_get_current_buf() == bufnr
+    and config.is_on(bufnr)
+    and not editor.obstacle()
+    and not (mode == 'i' and editor.menu_open())
+end
+
+--- Ask in a moment, unless this text was asked about already.
+---@param bufnr integer
+function M.later(bufnr)
+  if not config.options.next_edit or state_of(bufnr) == asked then
+    return
+  end
+  stop_timer()
+  timer = vim.defer_fn(function()
+    timer = nil
+    if wanted(bufnr) then
       M.request()
     end
-  end, delay)
+  end, config.options.next_edit_delay)
 end
 
-local function jump(row)
+local function jump(edit)
   vim.cmd("normal! m'")
-  local line = api.nvim_buf_get_lines(0, row, row + 1, false)[1]
-  api.nvim_win_set_cursor(0, { row + 1, #line:match('^%s*') })
+  local length = #api.nvim_buf_get_lines(0, edit.row, edit.row + 1, false)[1]
+  api.nvim_win_set_cursor(0, { edit.row + 1, math.min(edit.col, length) })
   vim.cmd('normal! zvzz')
 end
 
-local function apply(bufnr, edit)
-  local client = vim.lsp.get_client_by_id(edit.client_id)
-  if not client then
-    return
-  end
-  local target = edit.edits[nearest(edit)]
-  local row, col = byte_position(bufnr, target.range['end'], client.offset_encoding)
-  local place = api.nvim_buf_set_extmark(bufnr, namespace, row, col, { right_gravity = true })
-  vim.bo[bufnr].undolevels = vim.bo[bufnr].undolevels -- one step of undo, in insert mode too
-  vim.lsp.util.apply_text_edits(edit.edits, bufnr, client.offset_encoding)
-  local at = api.nvim_buf_get_extmark_by_id(bufnr, namespace, place, {})
-  api.nvim_buf_del_extmark(bufnr, namespace, place)
-  M.clear(bufnr)
-  if at[1] then
-    api.nvim_win_set_cursor(0, { math.min(at[1] + 1, api.nvim_buf_line_count(bufnr)), at[2] })
-  end
-  if edit.command then
-    client:exec_cmd(edit.command, { bufnr = bufnr })
-  end
+--- Whether accepting an edit moves the cursor to it first.
+local function is_elsewhere(edit)
+  local row = api.nvim_win_get_cursor(0)[1] - 1
+  local inside = edit.row <= row and row <= edit.end_row
+  local always = config.options.jump == 'always' or editor.in_mode('i')
+  return ui.off_screen(edit.row) or (always and not inside)
 end
 
---- Jump to the next edit when it is off screen, apply it otherwise. False when none is shown.
---- The work is done after the mapping that called, so an `expr` mapping may call this.
+local function apply(edit, list, follow)
+  editor.break_undo(edit.bufnr) -- one step of undo, in insert mode too
+  local row, col = edits.apply(edit.bufnr, list, follow)
+  editor.break_undo(edit.bufnr)
+  api.nvim_win_set_cursor(0, { row + 1, col })
+end
+
+local function apply_all(edit)
+  withdraw()
+  last = nil
+  apply(edit, edit.edits, nearest(edit.edits))
+  report(edit, 'redraft.accept')
+  editor.announce('Accept', data_of(edit, { part = 'all' }))
+end
+
+--- Apply the next word or line of the nearest edit, and leave the others shown.
+local function apply_part(edit, part)
+  local which = nearest(edit.edits)
+  local target = edit.edits[which]
+  local piece = parts.first(target.text, part)
+  local now, left = edits.split(edit.edits, which, piece)
+  if #left == 0 then
+    return apply_all(edit)
+  end
+  apply(edit, { now }, 1)
+  edit.edits, edit.tick = left, api.nvim_buf_get_changedtick(edit.bufnr)
+  asked = state_of(edit.bufnr)
+  ui.edits(edit.bufnr, left)
+  edit.client:notify('textDocument/didPartiallyAcceptCompletion', {
+    item = { command = edit.command },
+    acceptedLength = vim.str_utfindex(piece, 'utf-16'),
+  })
+  editor.announce('Accept', data_of(edit, { part = part, text = piece }))
+end
+
+--- Jump to the next edit when it is out of sight, apply it otherwise. False when none is shown.
+---@param part? redraft.Part
 ---@return boolean
-function M.accept()
-  local bufnr = api.nvim_get_current_buf()
-  if not live(bufnr) then
+function M.accept(part)
+  local edit = live()
+  if not edit then
     return false
   end
-  vim.schedule(function()
-    local edit = live(bufnr)
-    if not edit or api.nvim_get_current_buf() ~= bufnr then
-      return
-    end
-    local row = edit.rows[nearest(edit)]
-    if off_screen(row) then
-      jump(row)
-      render(bufnr)
-    else
-      apply(bufnr, edit)
-    end
-  end)
+  local target = edit.edits[nearest(edit.edits)]
+  if is_elsewhere(target) then
+    jump(target)
+    ui.hint(edit.bufnr, target.row)
+  elseif part == nil or part == 'all' then
+    apply_all(edit)
+  else
+    apply_part(edit, part)
+  end
   return true
 end
 
 --- Withdraw the next edit and tell the server that it was not wanted. False when none is shown.
 ---@return boolean
 function M.reject()
-  local bufnr = api.nvim_get_current_buf()
-  local edit = live(bufnr)
-  local client = edit and vim.lsp.get_client_by_id(edit.client_id)
-  if edit and client and edit.command then
-    local arguments = edit.command.arguments
-    client:exec_cmd({ title = 'Reject', command = 'redraft.reject', arguments = arguments }, { bufnr = bufnr })
+  local edit = live()
+  if edit then
+    report(edit, 'redraft.reject')
+    cancel()
+    withdraw('rejected')
   end
-  M.clear(bufnr)
   return edit ~= nil
 end
 
---- Whether a next edit is shown in the buffer.
----@param bufnr? integer
+--- Show the last next edit again. False when the text is no longer the one it was made for.
 ---@return boolean
-function M.visible(bufnr)
-  return live(current(bufnr)) ~= nil
+function M.recall()
+  local bufnr = api.nvim_get_current_buf()
+  if live() then
+    return true
+  end
+  if not last or last.bufnr ~= bufnr or last.tick ~= api.nvim_buf_get_changedtick(bufnr) then
+    return false
+  end
+  show(last)
+  return true
+end
+
+--- Whether a next edit is shown in the current buffer.
+---@return boolean
+function M.visible()
+  return live() ~= nil
 end
 
 --- Ask by itself in a buffer.
 ---@param bufnr integer
 ---@param group integer augroup
----@param delay integer milliseconds between a change and the question
-function M.attach(bufnr, group, delay)
+function M.attach(bufnr, group)
   local function on(events, callback)
     api.nvim_create_autocmd(events, { group = group, buffer = bufnr, callback = callback })
   end
-  on({ 'TextChanged', 'InsertLeave' }, function()
-    if not live(bufnr) then
-      M.clear(bufnr)
-      later(bufnr, delay)
+  local function changed()
+    if not live() then
+      M.clear(bufnr, 'moved')
+      M.later(bufnr)
+    end
+  end
+  on({ 'TextChanged', 'InsertLeave' }, changed)
+  on({ 'TextChangedI', 'TextChangedP' }, function()
+    if not live() then
+      cancel()
+      withdraw('moved')
+      if config.options.ghost_text ~= true and config.asks_in('i') then
+        M.later(bufnr)
+      end
     end
   end)
-  on({ 'TextChangedI', 'TextChangedP' }, function()
+  on('InsertEnter', function()
+    if not config.asks_in('i') then
+      M.clear(bufnr)
+    end
+  end)
+  on({ 'BufLeave', 'BufUnload' }, function()
     M.clear(bufnr)
   end)
-  on({ 'InsertEnter', 'BufUnload' }, function()
-    M.clear(bufnr)
-  end)
-  on({ 'CursorMoved', 'WinScrolled' }, function()
-    if shown[bufnr] then
-      render(bufnr)
+  on({ 'CursorMoved', 'CursorMovedI', 'WinScrolled' }, function()
+    local edit = live()
+    if edit then
+      ui.hint(bufnr, edit.edits[nearest(edit.edits)].row)
     end
   end)
 end
