@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from lsprotocol import types as lsp
 
 from lsp_server.engine import ModelChoice, load_predictor
+from lsp_server.mood import Mood
 
 if TYPE_CHECKING:
     from lsp_server.server import RedraftServer
@@ -42,6 +43,7 @@ async def load_model(server: RedraftServer) -> None:
     if choice != ModelChoice.of(session.settings):
         return  # another choice is being loaded already
     session.predictor = predictor
+    session.mood = Mood()
     device = str(getattr(predictor, "device", "") or choice.device)
     session.status.change("ready", "", model=predictor.name, device=device)
     _end(server, token, predictor.name)
