@@ -29,9 +29,7 @@ def test_untrusted_folders_cannot_choose_what_runs() -> None:
     known = {
         name for group in MANIFEST["contributes"]["configuration"] for name in group["properties"]
     }
-    restricted = set(
-        MANIFEST["capabilities"]["untrustedWorkspaces"]["restrictedConfigurations"]
-    )
+    restricted = set(MANIFEST["capabilities"]["untrustedWorkspaces"]["restrictedConfigurations"])
     assert restricted <= known
     assert {"redraft.serverCommand", "redraft.model", "redraft.allow"} <= restricted
 
