@@ -2,9 +2,10 @@
 PYTHON ?= python3
 VENV := .venv
 PY := $(VENV)/bin/python
+VSCODE := editors/vscode
 export PYTHONPATH := $(CURDIR)
 
-.PHONY: demo test lint typecheck lsp serve eval bench data train-smoke format clean
+.PHONY: demo test lint typecheck lsp serve eval bench data train-smoke format vscode test-vscode clean
 
 demo: $(VENV)/.run  ## the main job: a server, a real file, real edits, the embedded model
 	$(PY) -m lsp_server demo
@@ -41,6 +42,16 @@ eval: $(VENV)/.run  ## score the embedded model and its causal baseline on the p
 
 bench: $(VENV)/.run  ## speed over editing traces
 	$(PY) -m lsp_server bench
+
+vscode: $(VSCODE)/node_modules/.installed  ## the VS Code extension, as editors/vscode/redraft.vsix
+	cd $(VSCODE) && npm run -s package
+
+test-vscode: $(VSCODE)/node_modules/.installed  ## types, style and unit tests of the VS Code extension
+	cd $(VSCODE) && npm run -s check
+
+$(VSCODE)/node_modules/.installed: $(VSCODE)/package-lock.json
+	cd $(VSCODE) && npm ci --ignore-scripts
+	touch $@
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
