@@ -116,7 +116,7 @@ def test_the_next_one_comes_by_itself_after_accepting(nvim: Nvim) -> None:
 
 
 def test_dot_and_registers_are_the_users(nvim: Nvim) -> None:
-    nvim.start([{**RENAME, "times": 1}, PRINT], setup=KEYMAPS)
+    nvim.start([RENAME, PRINT], setup=KEYMAPS)
     nvim.open("a.py", "count = 0\nprint(count)\nlast = 1\n")
     nvim.keys("yyjjyy")
     nvim.wait(lambda: nvim.lua("return vim.fn.getreg('0')") == "last = 1\n")
@@ -249,7 +249,8 @@ def test_ghost_text_and_next_edits_only_when_asked_for(nvim: Nvim) -> None:
 
 
 def test_events_tell_what_is_shown_and_what_becomes_of_it(nvim: Nvim) -> None:
-    nvim.start([LOOP, {**RENAME, "times": 1}], setup=KEYMAPS)
+    renamed = {**RENAME, "when": {"text": "total = 0"}}
+    nvim.start([LOOP, renamed], setup=KEYMAPS)
     nvim.open("a.py", "count = 0\nprint(count)\n\n")
     nvim.lua(
         "events = {}\n"
@@ -268,7 +269,6 @@ def test_events_tell_what_is_shown_and_what_becomes_of_it(nvim: Nvim) -> None:
     nvim.wait(nvim.drawn)
     nvim.keys("i")
     nvim.wait(lambda: not nvim.drawn())
-    nvim.keys("<Esc>")
     nvim.lua("vim.api.nvim_del_autocmd(hear)")
     assert nvim.lua("return events") == [
         ["RedraftShow", "ghost_text", "", "string"],
