@@ -182,7 +182,8 @@ class Nvim:
             f"XDG_{name}_HOME={self._home / name.lower()}"
             for name in ("CONFIG", "DATA", "STATE", "CACHE")
         ]
-        flags = ["--embed", "--headless", "--clean", "-n"]
+        no_provider = "let g:loaded_python3_provider = 0"  # looking for one takes a second
+        flags = ["--embed", "--headless", "--clean", "-n", "--cmd", no_provider]
         argv = ["env", "-C", str(self.work), *places, self._path, *flags]
         self.api = pynvim.attach("child", argv=argv)
         self.running = True
