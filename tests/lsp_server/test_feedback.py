@@ -17,7 +17,7 @@ from lsp_server.suggestions import Suggestion
 from model.feedback import Event, Life, Store, Suggested
 from model.protocol import Edit, Prediction
 
-URI = "file:///work/a.py"
+URI = "file:///project/a.py"
 TEXT = "def first():\n    return\n"
 
 

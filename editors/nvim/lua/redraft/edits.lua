@@ -3,6 +3,7 @@
 --- Knows nothing of where edits come from or how they are drawn.
 
 local api = vim.api
+local editor = require('redraft.editor')
 local M = {}
 
 local function line_at(bufnr, row)
@@ -60,15 +61,15 @@ function M.end_of(edit, text)
   return edit.row + #lines - 1, (#lines == 1 and edit.col or 0) + #lines[#lines]
 end
 
---- Apply edits that do not overlap, in the order of the document. `follow` is the number of one of
---- them; where its new text ends then is returned.
+--- Apply edits that do not overlap, in the order of the document, as one step of undo. `follow` is the
+--- number of the one at whose end the cursor stands then.
 ---@param bufnr integer
 ---@param list redraft.Edit[]
 ---@param follow integer
----@return integer, integer
 function M.apply(bufnr, list, follow)
   local space = api.nvim_create_namespace('redraft.place')
   local place
+  editor.break_undo(bufnr)
   for index = #list, 1, -1 do
     local edit = list[index]
     local lines = vim.split(edit.text, '\n', { plain = true })
@@ -80,7 +81,8 @@ function M.apply(bufnr, list, follow)
   end
   local at = api.nvim_buf_get_extmark_by_id(bufnr, space, place, {})
   api.nvim_buf_clear_namespace(bufnr, space, 0, -1)
-  return at[1], at[2]
+  editor.break_undo(bufnr)
+  api.nvim_win_set_cursor(0, { at[1] + 1, at[2] })
 end
 
 --- What is left of edits when the first bytes of one are accepted: the part to apply now, and the

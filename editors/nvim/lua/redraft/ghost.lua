@@ -6,7 +6,9 @@
 local api = vim.api
 local config = require('redraft.config')
 local editor = require('redraft.editor')
+local edits = require('redraft.edits')
 local parts = require('redraft.parts')
+local question = require('redraft.question').new()
 local server = require('redraft.server')
 local ui = require('redraft.ui')
 local M = {}
@@ -23,8 +25,6 @@ local M = {}
 
 local shown ---@type redraft.Ghost?
 local last ---@type redraft.Ghost?
-local pending ---@type { client: vim.lsp.Client, id?: integer }?
-local timer ---@type uv.uv_timer_t?
 local asked = '' -- where and about which text the last question was
 
 --- Called when the server has no ghost text for a place that was not asked about by the user.
@@ -68,23 +68,6 @@ local function data_of(ghost, more)
   local command = ghost.command
   local id = command and command.arguments and command.arguments[1]
   return vim.tbl_extend('force', { kind = 'ghost_text', buf = ghost.bufnr, id = id, text = ghost.text }, more or {})
-end
-
-local function stop_timer()
-  if timer and not timer:is_closing() then
-    timer:stop()
-    timer:close()
-  end
-  timer = nil
-end
-
-local function cancel()
-  stop_timer()
-  local request = pending
-  pending = nil
-  if request and request.id and not request.client:is_stopped() then
-    request.client:cancel_request(request.id)
-  end
 end
 
 local function withdraw(reason)
@@ -174,27 +157,13 @@ local function ask(bufnr, invoked)
   if not client then
     return
   end
-  cancel()
   local place = here(bufnr)
   asked = place
-  local params = vim.lsp.util.make_position_params(0, client.offset_encoding)
-  params.textDocument.version = vim.lsp.util.buf_versions[bufnr]
-  params.context = { triggerKind = invoked and 1 or 2 }
-  local request = { client = client }
-  pending = request
-  local sent, id = client:request('textDocument/inlineCompletion', params, function(err, result)
-    if pending ~= request then
-      return
-    end
-    pending = nil
-    if not err and api.nvim_get_current_buf() == bufnr and editor.in_mode('i') and here(bufnr) == place then
+  question:ask(client, 'textDocument/inlineCompletion', bufnr, invoked, function(result, failed)
+    if not failed and api.nvim_get_current_buf() == bufnr and editor.in_mode('i') and here(bufnr) == place then
       receive(bufnr, client, result and (result.items or result)[1], invoked)
     end
-  end, bufnr)
-  request.id = id
-  if not sent then
-    pending = nil
-  end
+  end)
 end
 
 local function wanted(bufnr)
@@ -208,15 +177,14 @@ local function wanted(bufnr)
 end
 
 local function later(bufnr)
-  cancel()
-  timer = vim.defer_fn(function()
-    timer = nil
+  question:cancel()
+  question:later(config.options.ghost_text_delay, function()
     if wanted(bufnr) and not shown then
       ask(bufnr, false)
     else
       asked = ''
     end
-  end, config.options.ghost_text_delay)
+  end)
 end
 
 --- The cursor or the text has moved: keep what still continues it, else take it away and ask anew.
@@ -236,7 +204,7 @@ end
 ---@param bufnr? integer
 function M.clear(bufnr)
   if not shown or not bufnr or shown.bufnr == bufnr then
-    cancel()
+    question:cancel()
     withdraw('left')
   end
   asked = ''
@@ -277,11 +245,8 @@ function M.accept(part)
   end
   local piece = parts.first(text, part or 'all')
   local whole = #piece == #text
-  local lines = vim.split(piece, '\n', { plain = true })
-  editor.break_undo(ghost.bufnr)
-  api.nvim_buf_set_text(ghost.bufnr, row, col, row, col + (whole and replaced or 0), lines)
-  api.nvim_win_set_cursor(0, { row + #lines, (#lines == 1 and col or 0) + #lines[#lines] })
-  editor.break_undo(ghost.bufnr)
+  local end_col = col + (whole and replaced or 0)
+  edits.apply(ghost.bufnr, { { row = row, col = col, end_row = row, end_col = end_col, text = piece } }, 1)
   if whole then
     withdraw()
     last = nil

@@ -8,6 +8,7 @@
 
 local api = vim.api
 local config = require('redraft.config')
+local edits = require('redraft.edits')
 local M = {}
 
 local namespace = api.nvim_create_namespace('nvim.lsp.inline_completion')
@@ -52,11 +53,8 @@ local function insert(item, bufnr)
     return false
   end
   local line = api.nvim_buf_get_lines(bufnr, row, row + 1, false)[1]
-  local lines = vim.split(text, '\n', { plain = true })
-  vim.bo[bufnr].undolevels = vim.bo[bufnr].undolevels -- one step of undo for what is inserted
-  api.nvim_buf_set_text(bufnr, row, col, row, math.min(col + width, #line), lines)
-  api.nvim_win_set_cursor(0, { row + #lines, (#lines == 1 and col or 0) + #lines[#lines] })
-  vim.bo[bufnr].undolevels = vim.bo[bufnr].undolevels
+  local end_col = math.min(col + width, #line)
+  edits.apply(bufnr, { { row = row, col = col, end_row = row, end_col = end_col, text = text } }, 1)
   if item.command then
     client_of(item):exec_cmd(item.command, { bufnr = bufnr })
   end

@@ -8,6 +8,7 @@ local config = require('redraft.config')
 local editor = require('redraft.editor')
 local edits = require('redraft.edits')
 local parts = require('redraft.parts')
+local question = require('redraft.question').new()
 local server = require('redraft.server')
 local ui = require('redraft.ui')
 local M = {}
@@ -21,8 +22,6 @@ local M = {}
 
 local shown ---@type redraft.Shown?
 local last ---@type redraft.Shown?
-local pending ---@type { client: vim.lsp.Client, id?: integer }?
-local timer ---@type uv.uv_timer_t?
 local asked = '' -- buffer and text of the last question
 
 local function state_of(bufnr)
@@ -60,23 +59,6 @@ local function nearest(list)
   return best
 end
 
-local function stop_timer()
-  if timer and not timer:is_closing() then
-    timer:stop()
-    timer:close()
-  end
-  timer = nil
-end
-
-local function cancel()
-  stop_timer()
-  local request = pending
-  pending = nil
-  if request and request.id and not request.client:is_stopped() then
-    request.client:cancel_request(request.id)
-  end
-end
-
 local function withdraw(reason)
   local edit = shown
   if edit then
@@ -95,7 +77,7 @@ end
 ---@param reason? string
 function M.clear(bufnr, reason)
   if not bufnr or not shown or shown.bufnr == bufnr then
-    cancel()
+    question:cancel()
     withdraw(reason or 'left')
     asked = ''
   end
@@ -151,28 +133,14 @@ function M.request(opts)
     end
     return
   end
-  cancel()
   local tick = api.nvim_buf_get_changedtick(bufnr)
   asked = state_of(bufnr)
-  local params = vim.lsp.util.make_position_params(0, client.offset_encoding)
-  params.textDocument.version = vim.lsp.util.buf_versions[bufnr]
-  params.context = { triggerKind = invoked and 1 or 2 }
-  local request = { client = client }
-  pending = request
-  local sent, id = client:request('redraft/nextEdit', params, function(err, result)
-    if pending ~= request then
-      return
-    end
-    pending = nil
+  question:ask(client, 'redraft/nextEdit', bufnr, invoked, function(result, failed)
     local here = api.nvim_get_current_buf() == bufnr and api.nvim_buf_get_changedtick(bufnr) == tick
-    if not err and here then
+    if not failed and here then
       receive(bufnr, client, tick, result, invoked)
     end
-  end, bufnr)
-  request.id = id
-  if not sent then
-    pending = nil
-  end
+  end)
 end
 
 local function wanted(bufnr)
@@ -191,13 +159,11 @@ function M.later(bufnr)
   if not config.options.next_edit or state_of(bufnr) == asked then
     return
   end
-  stop_timer()
-  timer = vim.defer_fn(function()
-    timer = nil
+  question:later(config.options.next_edit_delay, function()
     if wanted(bufnr) then
       M.request()
     end
-  end, config.options.next_edit_delay)
+  end)
 end
 
 local function jump(edit)
@@ -215,17 +181,10 @@ local function is_elsewhere(edit)
   return ui.off_screen(edit.row) or (always and not inside)
 end
 
-local function apply(edit, list, follow)
-  editor.break_undo(edit.bufnr) -- one step of undo, in insert mode too
-  local row, col = edits.apply(edit.bufnr, list, follow)
-  editor.break_undo(edit.bufnr)
-  api.nvim_win_set_cursor(0, { row + 1, col })
-end
-
 local function apply_all(edit)
   withdraw()
   last = nil
-  apply(edit, edit.edits, nearest(edit.edits))
+  edits.apply(edit.bufnr, edit.edits, nearest(edit.edits))
   report(edit, 'redraft.accept')
   editor.announce('Accept', data_of(edit, { part = 'all' }))
 end
@@ -239,7 +198,7 @@ local function apply_part(edit, part)
   if #left == 0 then
     return apply_all(edit)
   end
-  apply(edit, { now }, 1)
+  edits.apply(edit.bufnr, { now }, 1)
   edit.edits, edit.tick = left, api.nvim_buf_get_changedtick(edit.bufnr)
   asked = state_of(edit.bufnr)
   ui.edits(edit.bufnr, left)
@@ -276,7 +235,7 @@ function M.reject()
   local edit = live()
   if edit then
     report(edit, 'redraft.reject')
-    cancel()
+    question:cancel()
     withdraw('rejected')
   end
   return edit ~= nil
@@ -318,7 +277,7 @@ function M.attach(bufnr, group)
   on({ 'TextChanged', 'InsertLeave' }, changed)
   on({ 'TextChangedI', 'TextChangedP' }, function()
     if not live() then
-      cancel()
+      question:cancel()
       withdraw('moved')
       if config.options.ghost_text ~= true and config.asks_in('i') then
         M.later(bufnr)
