@@ -155,17 +155,17 @@ class Maker:
         best = []
         for chance in self.chances:
             scored = [(next(unseen[o.candidate.source]), o.accepted) for o in chance.offers]
-            best.append((chance.mode, chance.package, *max(scored, default=(0.0, False))))
+            best.append((chance.mode, *max(scored, default=(0.0, False))))
         return Gate(models, thresholds(best))
 
 
 def thresholds(
-    best: Sequence[tuple[str, str, float, bool]],
+    best: Sequence[tuple[str, float, bool]],
 ) -> dict[str, dict[str, float]]:
-    """For each mode and setting the threshold of most utility; `best` are (mode, package, probability, accepted)."""
+    """For each mode and setting the threshold of most utility; `best` are (mode, probability, accepted)."""
     return {
         mode: {
-            setting: choose([(p, a) for m, _, p, a in best if m == mode], theta)
+            setting: choose([(p, a) for m, p, a in best if m == mode], theta)
             for setting, theta in THETAS.items()
         }
         for mode in ("fim", "next_edit")
@@ -180,7 +180,7 @@ def by_the_same_rule(gate: Gate, chances: Sequence[Opportunity]) -> Gate:
             (gate.probability(o.candidate.source, o.candidate.features), o.accepted)
             for o in chance.offers
         ]
-        best.append((chance.mode, chance.package, *max(scored, default=(0.0, False))))
+        best.append((chance.mode, *max(scored, default=(0.0, False))))
     return Gate(gate.models, thresholds(best), gate.about)
 
 

@@ -141,8 +141,15 @@ export class NextEdit implements vscode.Disposable {
     }
     if (vscode.window.activeTextEditor?.document !== document) return;
     this.cancel();
-    const delay = vscode.workspace.getConfiguration('redraft').get('nextEditDelayMs', 100);
-    this.timer = setTimeout(() => void this.ask(false), delay);
+    this.later(vscode.workspace.getConfiguration('redraft').get('nextEditDelayMs', 100));
+  }
+
+  /** Ask after a pause, and not before a completion at the cursor has its answer. */
+  private later(delay: number): void {
+    this.timer = setTimeout(() => {
+      if (this.server.completing) this.later(delay);
+      else void this.ask(false);
+    }, delay);
   }
 
   private receive(document: vscode.TextDocument, answer: Answer, invoked: boolean): void {

@@ -24,6 +24,7 @@ export class Server implements vscode.Disposable {
   client: LanguageClient | undefined;
   status: ServerStatus | undefined;
   paused = false; // snoozed: the server is told to predict nothing
+  completing = 0; // completions that the editor waits for; any other question would withdraw them
   private readonly names: string[];
   private readonly changed = new vscode.EventEmitter<void>();
   readonly onDidChange = this.changed.event;
@@ -57,6 +58,14 @@ export class Server implements vscode.Disposable {
         revealOutputChannelOn: RevealOutputChannelOn.Never,
         middleware: {
           workspace: { configuration: (params) => params.items.map(() => this.settings()) },
+          provideInlineCompletionItems: async (document, position, context, token, next) => {
+            this.completing++;
+            try {
+              return await next(document, position, context, token);
+            } finally {
+              this.completing--;
+            }
+          },
         },
       },
     );
