@@ -13,19 +13,12 @@ from pathlib import Path
 
 import pytest
 from nvim_editor import PLUGIN, ROOT, Mark, Nvim
+from nvim_rules import KEYMAPS, LOOP, PRINT, RENAME
 
 from lsp_server.demo_cases import CASES
 
 pytestmark = pytest.mark.e2e
 
-PRINT = {"mode": "fim", "when": {"regex": "pri$"}, "insert": "nt(value)"}
-LOOP = {"mode": "fim", "when": {"regex": "for $"}, "insert": "x in xs:\n    print(x)"}
-RENAME = {
-    "mode": "next_edit",
-    "when": {"history": "+total"},
-    "replace": {"old": "count", "new": "total", "all": True},
-}
-KEYMAPS = {"keymaps": {"accept": "<Tab>", "reject": "<C-e>", "next": "<C-n>"}}
 CLIENTS = "return vim.tbl_map(function(c) return c.id end, vim.lsp.get_clients())"
 
 

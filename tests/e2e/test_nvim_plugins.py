@@ -11,17 +11,9 @@ from pathlib import Path
 
 import pytest
 from nvim_editor import Nvim
+from nvim_rules import KEYMAPS, PRINT, RENAME
 
 pytestmark = pytest.mark.e2e
-
-PRINT = {"mode": "fim", "when": {"regex": "pri$"}, "insert": "nt(value)"}
-RENAME = {
-    "mode": "next_edit",
-    "when": {"history": "+total"},
-    "replace": {"old": "count", "new": "total", "all": True},
-}
-KEYMAPS = {"keymaps": {"accept": "<Tab>", "reject": "<C-e>"}}
-
 
 FOLDER = Path(os.environ.get("REDRAFT_NVIM_PLUGINS", "/none"))
 
