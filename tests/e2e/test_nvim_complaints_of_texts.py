@@ -73,7 +73,7 @@ def test_complaint_23_a_change_of_our_own_takes_nothing_away(nvim: Nvim) -> None
     nvim.wait(lambda: nvim.status()["outcomes"] == {"rejected": 1})
 
 
-@pytest.mark.parametrize("encoding", ["utf-16", "utf-32"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "utf-32"])
 def test_complaint_24_columns_behind_emoji_and_chinese(own_nvim: Nvim, encoding: str) -> None:
     nvim = own_nvim
     nvim.start(
