@@ -223,15 +223,19 @@ class FileWatcher(FileSystemEventHandler):
             self._file_changed(path)
 
     def _folder_changed(self, folder: Path, present: bool) -> None:
-        """Watch a folder that has come, with all below it, or let go of one that has gone."""
-        if present and folder.is_dir():
-            if not self._pruned(folder):
-                for kept in self._watch_tree(folder):
-                    self._note(_files_in(kept))
-            return
-        for watched in [p for p in self._watches if p.is_relative_to(folder)]:
-            self._unwatch(watched)
-        self._note(self._texts.below(folder))
+        """Watch a folder that has come, with all below it, or let go of one that has gone.
+
+        That a folder has gone may be told after another one has come in its place: its own watch
+        and its parent's tell it, in either order.
+        """
+        exists = folder.is_dir()
+        if not (present and exists):
+            for watched in [p for p in self._watches if p.is_relative_to(folder)]:
+                self._unwatch(watched)
+            self._note(self._texts.below(folder))
+        if exists and not self._pruned(folder):
+            for kept in self._watch_tree(folder):
+                self._note(_files_in(kept))
 
     def _note(self, paths: Iterable[Path]) -> None:
         for path in paths:

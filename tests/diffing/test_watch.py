@@ -9,6 +9,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from watchdog.events import DirDeletedEvent
 from watchdog.observers import Observer
 
 from diffing.policy import FilePolicy
@@ -144,6 +145,23 @@ def test_folders_that_move_or_go(tmp_path, watch, calls):
     assert calls.next() == (tmp_path / "new" / "b.py", "", "3\n")
     (tmp_path / "new" / "b.py").write_text("4\n")
     assert calls.next() == (tmp_path / "new" / "b.py", "3\n", "4\n")
+    assert watcher.watch_count == 2
+
+
+def test_that_a_folder_went_may_be_told_after_another_took_its_place(tmp_path, watch, calls):
+    folder = tmp_path / "again"
+    folder.mkdir()
+    watcher = watch()
+    for number in range(5):
+        folder.rmdir()
+        folder.mkdir()
+        (folder / "a.py").write_text(f"{number}\n")
+        assert calls.next()[:2] == (folder / "a.py", "")
+        watcher.on_any_event(DirDeletedEvent(str(folder)))
+        (folder / "a.py").write_text("changed\n")
+        assert calls.next() == (folder / "a.py", f"{number}\n", "changed\n")
+        (folder / "a.py").unlink()
+        assert calls.next() == (folder / "a.py", "changed\n", None)
     assert watcher.watch_count == 2
 
 
