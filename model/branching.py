@@ -20,7 +20,11 @@ from model.tokenizer import Tokenizer
 from model.transformer import Transformer
 
 MAX_BRANCHES = 4
+# Nats that a rival may be behind the token it rivals, and a fork behind the whole first line as it was written; a fork
+# less likely than the last would hardly be shown.
 MARGIN = 3.0
+BEHIND = 2.5
+HOPELESS = -6.0
 REJOIN_DRAFTS = {3: 8, 2: 6, 1: 4}
 LONGER = 8
 
@@ -63,6 +67,8 @@ def forks(
                 found.append(Fork(at, rival, score + log_prob))
         score += made.log_probs[at]
         text += tokenizer.token_bytes(token)
+    least = max(HOPELESS, score - BEHIND)
+    found = [fork for fork in found if fork.score > least]
     return sorted(found, key=lambda fork: -fork.score)[:limit]
 
 

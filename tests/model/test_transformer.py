@@ -5,7 +5,8 @@ import torch
 from tiny import CONFIG, random_trunk
 
 from model.config import ModelConfig
-from model.transformer import Int8Linear, PlainLinear, Transformer, bucket
+from model.linear import Int8Linear, PlainLinear, bucket
+from model.transformer import Transformer
 from model.weights import Checkpoint
 
 TOKENS = torch.tensor([5, 17, 3, 88, 41, 41, 9, 60, 2, 33])
