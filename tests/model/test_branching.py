@@ -32,7 +32,8 @@ def test_branches_written_together_are_what_each_alone_would_be() -> None:
         rest = [*CONTEXT, *begun]
         wanted = alone.decoder.generate(alone.prefixes.acquire(rest), rest, max_tokens=20)
         own = branch.tokens[len(begun) :]
-        assert branch.tokens[: len(begun)] == begun and own == wanted.tokens[: len(own)]
+        assert branch.tokens[: len(begun)] == begun
+        assert own == wanted.tokens[: len(own)]
         assert branch.log_probs[len(begun) :] == pytest.approx(
             wanted.log_probs[: len(own)], abs=1e-4
         )
@@ -68,6 +69,22 @@ def test_forks_are_the_likeliest_rivals_on_the_first_line_that_keep_to_what_is_r
     found = forks(made, bundle.tokenizer, b"a")
     assert [(fork.at, round(fork.score, 3)) for fork in found] == [(1, -1.4), (2, -1.7)]
     assert [f.at for f in forks(made, bundle.tokenizer, b"a", limit=1)] == [1]
+
+
+def test_a_fork_far_behind_the_whole_line_is_not_worth_a_branch() -> None:
+    bundle = random_bundle()
+    made = continuation(bundle, "abcd", {0: [("x", -1.0)], 2: [("y", -3.4)]})
+    assert [fork.at for fork in forks(made, bundle.tokenizer, b"")] == [0, 2]  # -1, -4.4: line -2
+    sure = continuation(bundle, "abcd", {0: [("x", -2.6)]})
+    sure.log_probs = [-0.01] * 4
+    assert forks(sure, bundle.tokenizer, b"") == []
+
+
+def test_what_would_hardly_be_shown_is_not_written() -> None:
+    bundle = random_bundle()
+    made = continuation(bundle, "ab", {0: [("x", -6.5)], 1: [("y", -1.0)]})
+    made.log_probs = [-6.0, -0.5]
+    assert forks(made, bundle.tokenizer, b"") == []
 
 
 @torch.inference_mode()

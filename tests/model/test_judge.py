@@ -52,9 +52,7 @@ def test_what_is_read_aside_is_seen_by_the_branches_alone() -> None:
     positions = [*range(shared), -1, 0, 1, *range(shared, shared + 1 + len(tokens))]
     allowed = torch.ones(len(ids), len(ids)).tril().bool()
     allowed[shared : shared + 3, :shared] = False
-    hidden = trunk.forward(
-        torch.tensor(ids), trunk.new_cache(32), torch.tensor(positions), allowed
-    )
+    hidden = trunk.forward(torch.tensor(ids), trunk.new_cache(32), torch.tensor(positions), allowed)
     table = trunk.head(hidden[shared + 3 :]).log_softmax(-1)
     expected = torch.stack([table[row, token] for row, token in enumerate(tokens)])
     torch.testing.assert_close(found, expected, atol=1e-4, rtol=1e-4)
