@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import select
 import socket
+import ssl
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -82,6 +84,12 @@ class FakeService:
         self._server.shutdown()
         self._server.server_close()
 
+    def encrypt(self, context: ssl.SSLContext) -> None:
+        """Speak TLS from now on."""
+        self._server.socket = context.wrap_socket(
+            self._server.socket, server_side=True, do_handshake_on_connect=False
+        )
+
     def everything(self) -> str:
         """All that came in, as one text."""
         return "\n".join(
@@ -122,6 +130,10 @@ class FakeService:
                 super().setup()
                 service.connections += 1
 
+            def handle(self) -> None:
+                with contextlib.suppress(OSError):  # a client that does not like the certificate
+                    super().handle()
+
             def do_POST(self) -> None:
                 size = int(self.headers.get("Content-Length", 0))
                 heard = Heard(self.path, dict(self.headers), self.rfile.read(size))
@@ -140,8 +152,6 @@ class FakeService:
                 self.send_header("Content-Length", str(len(body)))
                 self.end_headers()
                 self.wfile.write(body)
-
-            do_GET = do_POST
 
             def log_message(self, *_: object) -> None:
                 return

@@ -121,6 +121,7 @@ class RemotePredictor:
         return Prediction(
             edits=read.edits,
             confidence=UNKNOWN if read.edits else 0.0,
+            suppressed="truncated" if read.truncated and not read.edits else None,
             truncated=read.truncated,
             latency_ms=latency_ms,
             tokens=read.tokens,
