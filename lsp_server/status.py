@@ -8,7 +8,7 @@ predictions are made.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -79,7 +79,9 @@ class Status:
             busy, kind, message = now
             self.notify(NOTIFICATION, {"busy": busy, "kind": kind, "message": message})
 
-    def report(self, *, pending: int, superseded: int, feedback: str) -> dict[str, Any]:
+    def report(
+        self, *, pending: int, superseded: int, feedback: str, backend: Mapping[str, Any]
+    ) -> dict[str, Any]:
         """The answer to `redraft/status`."""
         last = self.last_prediction or {"latencyMs": None}
         return {
@@ -88,6 +90,7 @@ class Status:
             "message": self.message,
             "model": self.model,
             "device": self.device,
+            "backend": dict(backend),
             "busy": self.busy,
             "pending": pending,
             "superseded": superseded,
