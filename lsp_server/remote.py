@@ -12,17 +12,18 @@ from typing import cast
 
 from lsp_server import __version__
 from lsp_server.settings import RemoteChoice
+from model.feedback import data_folder
 from model.protocol import Predictor
 from model.remote.consent import ConsentError, Consents, ServiceAddress
 from model.remote.link import Link
-from model.remote.predictor import RemotePredictor
+from model.remote.predictor import RemotePredictor, gate_for
 from model.remote.wire import Protocol, Wire
 
 CONTEXT_TOKENS = 8192
 
 
 def load_remote(choice: RemoteChoice, context_tokens: int) -> RemotePredictor:
-    """The predictor, without a connection yet. Raises `ConsentError` or `MissingPackageError`, in words for a user."""
+    """The predictor, without a connection yet. Raises `ConsentError`, `MissingPackageError`, `ModelError`."""
     if not choice.url:
         raise ConsentError("the remote backend needs the setting `remote.url`")
     if choice.fim_template and not _is_template(choice.fim_template):
@@ -35,7 +36,8 @@ def load_remote(choice: RemoteChoice, context_tokens: int) -> RemotePredictor:
         context_tokens or CONTEXT_TOKENS,
         choice.fim_template,
     )
-    return RemotePredictor(Link(address.base, key, f"redraft/{__version__}"), wire)
+    link = Link(address.base, key, f"redraft/{__version__}")
+    return RemotePredictor(link, wire, gate_for(choice.model, data_folder()))
 
 
 def _is_template(text: str) -> bool:

@@ -13,6 +13,7 @@ import sys
 
 from lsp_server.remote import load_remote
 from lsp_server.settings import REMOTE_PROTOCOLS, RemoteChoice, Settings
+from model.config import ModelError
 from model.protocol import Request, Stop, Unavailable
 from model.remote.consent import (
     INCEPTION,
@@ -54,7 +55,7 @@ def run(options: argparse.Namespace) -> int:
         return {"allow": allow, "list": show, "forget": forget, "try": attempt}[options.action](
             options
         )
-    except (ConsentError, MissingPackageError, Unavailable, OSError) as error:
+    except (ConsentError, MissingPackageError, ModelError, Unavailable, OSError) as error:
         print(f"redraft remote: {error}", file=sys.stderr)
         return 1
 

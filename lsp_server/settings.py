@@ -75,7 +75,7 @@ class Settings:
     context_tokens: int = _setting(
         "contextTokens",
         0,
-        "Largest prompt, in tokens; 0 leaves it to Redraft (512 on a CPU, 8192 on a GPU).",
+        "Largest prompt, in tokens; 0 leaves it to Redraft (512 on a CPU, 8192 on a GPU or for a service).",
         minimum=0,
         maximum=32768,
     )

@@ -9,9 +9,11 @@ from __future__ import annotations
 import logging
 import random
 import time
+from pathlib import Path
 from typing import Any
 
 from model.features import describe
+from model.gate import Gate, load_for_user
 from model.protocol import Cancelled, Prediction, Request, Stop, Unavailable
 from model.remote.link import Link, RemoteError
 from model.remote.pacing import Breaker, RetryBudget
@@ -20,30 +22,43 @@ from model.remote.wire import AnswerError, Asked, Read, Wire
 logger = logging.getLogger(__name__)
 
 SOURCE = "remote"
-UNKNOWN = 0.5
-"""Confidence of every answer: a service tells no probabilities, and the shipped gate was fitted on a local model's."""
+GATE = Path(__file__).parent
+"""Holds the gate of services. It knows nothing, and shows all, until it is tuned by feedback: a service tells no
+probabilities, and the gate of the embedded model was fitted on that model's."""
 LEAST_ATTEMPT_S = 0.1
 JITTER_S = 0.05
 
 
+def gate_for(model: str, tuned: Path | None) -> Gate:
+    """The gate for a service's model; `tuned` is a folder that may hold one of the user's own."""
+    return load_for_user(GATE, gate_name(model), tuned)
+
+
+def gate_name(model: str) -> str:
+    """How a tuned gate of a service's model is filed, apart from those of local models."""
+    return f"{SOURCE} {model}"
+
+
 class RemotePredictor:
-    """Answers by asking a service. What it answers is shown unless a structural filter objects."""
+    """Answers by asking a service. The gate judges by what the text tells of an answer."""
 
     def __init__(
         self,
         link: Link,
         wire: Wire,
+        gate: Gate | None = None,
         breaker: Breaker | None = None,
         budget: RetryBudget | None = None,
     ) -> None:
         self.link, self.wire = link, wire
+        self.gate = gate or gate_for(wire.model, None)
         self.breaker, self.retries = breaker or Breaker(), budget or RetryBudget()
         self.name = wire.model
         self.device = link.url
 
     def threshold(self, mode: str, setting: str) -> float:
-        """0: nothing is known that could tell answers apart."""
-        return 0.0
+        """The least confidence to show under `eager`, `balanced` or `quiet`."""
+        return self.gate.threshold(mode, setting)
 
     @property
     def backend(self) -> dict[str, Any]:
@@ -115,12 +130,12 @@ class RemotePredictor:
         return Prediction(suppressed=reason, model=self.name, source=SOURCE)
 
     def _prediction(self, request: Request, read: Read, latency_ms: float) -> Prediction:
-        features = {}
+        features: dict[str, float] = {}
         if read.edits:
             features = {**describe(request, read.edits, {}), **request.signals}
         return Prediction(
             edits=read.edits,
-            confidence=UNKNOWN if read.edits else 0.0,
+            confidence=self.gate.probability(SOURCE, features) if read.edits else 0.0,
             suppressed="truncated" if read.truncated and not read.edits else None,
             truncated=read.truncated,
             latency_ms=latency_ms,
