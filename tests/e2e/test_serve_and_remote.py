@@ -1,4 +1,4 @@
-"""Redraft as a client of Redraft: a language server with the remote backend, and `redraft serve` with the embedded model."""
+"""Redraft as a client of Redraft: a server with the remote backend, and `redraft serve` with the embedded model."""
 
 from __future__ import annotations
 
