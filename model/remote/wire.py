@@ -19,6 +19,7 @@ from diffing.positions import split_lines
 from model.context import ContextBuilder, RegionTooLargeError, region_around
 from model.protocol import Request, Snippet
 from model.related import split_diff
+from model.remote.place import place_to_edit
 from model.remote.tags import Document, Escape, edit_prompt, rewritten
 
 Protocol = Literal["inception", "openai"]
@@ -98,7 +99,8 @@ class Wire:
         return {"prompt": f"{head}{prefix}{middle}{suffix}{tail}"}
 
     def _edit(self, request: Request) -> Asked | None:
-        region = region_around(request.text, request.cursor, REGION_LINES)
+        place = place_to_edit(request, REGION_LINES)
+        region = region_around(request.text, place, REGION_LINES)
         try:
             context = self.contexts.build(request, region)
         except RegionTooLargeError:
@@ -107,7 +109,7 @@ class Wire:
             request.path,
             context.prefix,
             context.region,
-            request.cursor - context.region_start,
+            place - context.region_start,
             context.suffix,
         )
         texts = (context.prefix, context.region, context.suffix, *context.history)

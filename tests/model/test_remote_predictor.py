@@ -289,6 +289,13 @@ def test_one_sentence_where_the_package_is_absent() -> None:
     assert "pip install 'redraft[remote]'" in made.stdout, made.stderr
 
 
+def test_torch_is_not_loaded_for_a_service() -> None:
+    program = "import lsp_server.remote, model.remote.place, sys; print('torch' in sys.modules)"
+    command = [sys.executable, "-c", program]
+    made = subprocess.run(command, check=True, capture_output=True, text=True)
+    assert made.stdout == "False\n"
+
+
 def test_stop_calls_back_once_whenever_it_is_asked_to() -> None:
     stop, calls = Stop(), []
     stop.on_cancel(lambda: calls.append("before"))

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from diffing.edits import apply
+from diffing.hunks import unified_diff
 from model.protocol import Request, Snippet
 from model.remote.tags import Document, Escape, edit_prompt, rewritten
 from model.remote.wire import AnswerError, Asked, Wire, approximate_tokens
@@ -106,6 +107,36 @@ def test_the_region_is_fifteen_lines_around_the_cursor_with_the_rest_around_it()
     lines = question.document.region.splitlines()
     assert (lines[0], lines[-1], len(lines)) == ("line 24", "line 38", 15)
     assert question.document.before + question.document.region + question.document.after == text
+
+
+FAR = "def total(a):\n    return a\n\n" + "x = 1\n" * 60 + "print(total(1))\n"
+
+
+def renamed(text: str) -> Request:
+    new = text.replace("def total", "def grand_total")
+    diff = unified_diff(text, new, "src/a.py")
+    return request_of(new, new.index("(a)"), history=(diff,))
+
+
+def test_the_region_is_where_a_rule_sees_the_next_edit() -> None:
+    request = renamed(FAR)
+    question = asked(request)
+    assert question.document is not None
+    assert question.document.region.endswith("print(total(1))\n")
+    assert "def grand_total" not in question.document.region
+    prompt = question.body["messages"][0]["content"]
+    assert "print(<|cursor|>total(1))\n<|/code_to_edit|>" in prompt
+    content = question.document.region.replace("total", "grand_total")
+    read = wire().read(question, answer(f"```\n{content}```"))
+    assert apply(request.text, read.edits) == FAR.replace("total", "grand_total")
+
+
+def test_the_region_stays_at_the_cursor_while_there_is_something_to_do() -> None:
+    request = renamed(FAR.replace("\n\n", "\n\nprint(total(0))\n", 1))
+    question = asked(request)
+    assert question.document is not None
+    assert "def grand_total<|cursor|>" in question.body["messages"][0]["content"]
+    assert question.document.region.startswith("def grand_total")
 
 
 def test_the_prompt_keeps_to_its_budget() -> None:
