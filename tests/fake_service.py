@@ -112,13 +112,18 @@ class FakeService:
         while not self._closing.is_set():
             readable, _, _ = select.select([connection], [], [], 0.01)
             try:
-                if readable and not connection.recv(1, socket.MSG_PEEK):
+                if readable and not self._peek(connection):
                     break
             except ConnectionError:
                 break
         else:
             return
         self.hung_up.set()
+
+    def _peek(self, connection: socket.socket) -> bytes:
+        """The next byte, empty at the end; on TLS it is taken, for nothing but the end is expected."""
+        flags = 0 if isinstance(connection, ssl.SSLSocket) else socket.MSG_PEEK
+        return connection.recv(1, flags)
 
     def _handler(self) -> type[BaseHTTPRequestHandler]:
         service = self

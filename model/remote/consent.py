@@ -11,7 +11,7 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
@@ -78,13 +78,16 @@ class Service:
 
     origin: str
     key_variable: str = ""
-    stored_key: str = ""
+    stored_key: str = field(default="", repr=False)
 
     def key(self, environment: Mapping[str, str] = os.environ) -> str:
-        """The key, empty where none is needed. Raises `ConsentError` when its variable is not set."""
-        if not self.key_variable:
-            return self.stored_key
-        if not (key := environment.get(self.key_variable, "").strip()):
+        """The key, empty where none is needed. Raises `ConsentError` when it is not there or is none."""
+        key = (
+            environment.get(self.key_variable, "").strip() if self.key_variable else self.stored_key
+        )
+        if not key.isascii() or not key.isprintable() or " " in key:
+            raise ConsentError(f"the key for {self.origin} holds characters that no key has")
+        if self.key_variable and not key:
             raise ConsentError(
                 f"the key for {self.origin} is expected in the environment variable "
                 f"{self.key_variable}, which is not set"

@@ -71,7 +71,13 @@ class Link:
             timeout=httpx2.Timeout(None, connect=CONNECT_S),
         )
         self._loop = asyncio.new_event_loop()
-        threading.Thread(target=self._loop.run_forever, name="remote", daemon=True).start()
+        self._lock = threading.Lock()
+        self._closed = False
+        threading.Thread(target=self._run, name="remote", daemon=True).start()
+
+    def _run(self) -> None:
+        self._loop.run_forever()
+        self._loop.close()
 
     def post(self, path: str, body: Mapping[str, Any], stop: Stop) -> object:
         """The JSON of the answer. Raises `RemoteError`, and `Cancelled` at once when `stop` is cancelled.
@@ -80,7 +86,10 @@ class Link:
         """
         stop.check()
         patience = min(stop.remaining, PATIENCE_S)
-        future = asyncio.run_coroutine_threadsafe(self._post(path, body, patience), self._loop)
+        with self._lock:
+            if self._closed:
+                raise Cancelled
+            future = asyncio.run_coroutine_threadsafe(self._post(path, body, patience), self._loop)
         stop.on_cancel(future.cancel)
         try:
             return future.result()
@@ -88,13 +97,19 @@ class Link:
             raise Cancelled from None
 
     def close(self) -> None:
-        """Hang up everywhere; nothing can be asked after that."""
+        """Hang up everywhere: calls that wait end as cancelled, and so do later ones. Returns at once."""
+        with self._lock:
+            if not self._closed:
+                self._closed = True
+                asyncio.run_coroutine_threadsafe(self._leave(), self._loop)
 
-        async def leave() -> None:
-            await self._client.aclose()
-            self._loop.stop()
-
-        asyncio.run_coroutine_threadsafe(leave(), self._loop)
+    async def _leave(self) -> None:
+        waiting = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in waiting:
+            task.cancel()
+        await asyncio.gather(*waiting, return_exceptions=True)
+        await self._client.aclose()
+        self._loop.stop()
 
     async def _post(self, path: str, body: Mapping[str, Any], patience_s: float) -> object:
         errors = self._http

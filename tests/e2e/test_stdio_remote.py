@@ -198,6 +198,7 @@ async def test_no_byte_of_an_excluded_file_is_sent(
     for name in excluded:
         (folder / name).write_text("KEY = 'before'\n")
     (folder / "shared.py").write_text("def shared():\n    return 'SHARED_MARK'\n")
+    (folder / "seen_on_disk.py").write_text("nothing\n")
     git(folder, "init", "-q")
     git(folder, "add", "-A", "-f")
     git(folder, "commit", "-qm", "x")
@@ -231,6 +232,17 @@ async def test_no_byte_of_an_excluded_file_is_sent(
     await editor.inline("a.py", 3, 12, kind=1)
     await editor.next_edit("a.py", 3, 10)
     await editor.next_edit("shared.py", 1, 10)
+    for name in ("seen_on_disk.py", *excluded):
+        (folder / name).write_text(
+            f"KEY = '{SECRET} again'\n" if name in excluded else "DISK_MARK\n"
+        )
+    async with asyncio.timeout(20):  # the last proof that changes on disk have been seen
+        while "DISK_MARK" not in service.everything():
+            editor.type(
+                "a.py", 3, 12, "x"
+            )  # a suggestion that is alive would not be asked for again
+            await editor.next_edit("a.py", 3, 13)
+            await asyncio.sleep(0.1)
     heard = service.everything()
     assert {one.path for one in service.heard} == {"/v1/fim/completions", "/v1/edit/completions"}
     for mark in ("SHARED_MARK", "GIT_MARK", "TYPED_MARK"):
@@ -265,3 +277,45 @@ def test_the_key_and_the_text_are_not_logged(home: Path, tmp_path: Path) -> None
         for words in (log, shown, str(status)):
             assert KEY not in words
         assert SECRET not in log
+
+
+async def test_what_is_excluded_later_is_forgotten(
+    home: Path, editor: Editor, service: FakeService
+) -> None:
+    """An edit in the session, a change known from git, and an edit in a file that is gone since."""
+    allow(home, service)
+    folder = editor.folder
+    for name in ("from_git.py", "edited.py", "gone.py"):
+        (folder / name).write_text("KEY = 'before'\n")
+    git(folder, "init", "-q")
+    git(folder, "add", "-A")
+    git(folder, "commit", "-qm", "x")
+    (folder / "from_git.py").write_text("KEY = 'FROM_GIT'\n")
+    await start(editor, service, options={"gitHistory": True})
+    for name in ("edited.py", "gone.py"):
+        editor.open(name, "KEY = 'before'\n")
+        editor.change(name, (0, 7, 0, 13, f"IN_{name[:4].upper()}"))
+    editor.open("a.py", FUNCTION)
+    editor.change("a.py", (1, 11, 1, 12, "c"))
+    await editor.next_edit("a.py", 1, 12)
+    for mark in ("FROM_GIT", "IN_EDIT", "IN_GONE"):
+        assert mark in service.everything()
+    service.heard.clear()
+    editor.client.text_document_did_close(
+        lsp.DidCloseTextDocumentParams(
+            text_document=lsp.TextDocumentIdentifier(uri=editor.uri("gone.py"))
+        )
+    )
+    (folder / "gone.py").unlink()
+    settings = {
+        **{"backend": "remote", "remote.url": service.url, "deadlineMs": 10_000},
+        "exclude": ["from_git.py", "edited.py", "gone.py"],
+    }
+    editor.client.workspace_did_change_configuration(
+        lsp.DidChangeConfigurationParams(settings=settings)  # type: ignore[arg-type]
+    )
+    editor.change("a.py", (1, 11, 1, 12, "d"))
+    await editor.next_edit("a.py", 1, 12)
+    assert len(service.heard) == 1
+    for mark in ("FROM_GIT", "IN_EDIT", "IN_GONE", "before"):
+        assert mark not in service.everything()

@@ -93,6 +93,16 @@ def test_what_is_allowed_is_one_origin_and_its_key(tmp_path: Path) -> None:
     assert [file.name for file in path.parent.iterdir()] == ["services.json"]
 
 
+def test_what_cannot_be_a_key_is_not_sent_nor_shown(tmp_path: Path) -> None:
+    service = Consents(tmp_path / "s.json").allow(ServiceAddress.of("https://h"), key="sk-1")
+    assert "sk-1" not in repr(service)
+    variable = Consents(tmp_path / "s.json").allow(ServiceAddress.of("https://h"), "K")
+    for wrong in ("sk-é", "a b", "a\nX-Header: b"):
+        with pytest.raises(ConsentError, match="characters that no key has") as error:
+            variable.key({"K": wrong})
+        assert wrong not in str(error.value)
+
+
 def test_permission_is_taken_back_with_the_key(tmp_path: Path) -> None:
     path, address = tmp_path / "services.json", ServiceAddress.of("https://h")
     Consents(path).allow(address, key="sk-1")

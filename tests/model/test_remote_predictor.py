@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import socket
 import ssl
 import subprocess
@@ -133,6 +134,28 @@ def test_what_is_cancelled_already_opens_no_connection(
     assert service.connections == 0
 
 
+def test_closing_ends_what_waits(service: FakeService, remote: RemotePredictor) -> None:
+    service.replies = [Reply(hang=True)]
+    ended: list[object] = []
+
+    def work() -> None:
+        try:
+            remote.predict(FIM, Stop(60))
+        except Cancelled as error:
+            ended.append(error)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    service.wait_for(1)
+    remote.close()
+    remote.close()
+    thread.join(10)
+    assert len(ended) == 1
+    assert service.hung_up.wait(5)
+    with pytest.raises(Cancelled):
+        remote.predict(FIM, Stop(5))
+
+
 def test_a_passed_deadline_hangs_up(service: FakeService, remote: RemotePredictor) -> None:
     service.replies = [Reply(hang=True)]
     made = answer(remote, FIM, Stop(0.2), threshold=0.0)
@@ -243,7 +266,9 @@ def test_nobody_listens() -> None:
         Link(url).post("/x", {}, Stop(5))
 
 
-def test_a_certificate_of_nobody_is_refused(tmp_path: Path) -> None:
+@pytest.fixture
+def certificate(tmp_path: Path) -> tuple[Path, Path]:
+    """A certificate for this machine that nobody vouches for, and its key."""
     key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
     name = ["-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"]
     command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", *name]
@@ -252,15 +277,56 @@ def test_a_certificate_of_nobody_is_refused(tmp_path: Path) -> None:
         subprocess.run(command, check=True, capture_output=True)
     except (OSError, subprocess.CalledProcessError) as error:
         pytest.skip(f"no certificate can be made here: {error}")
+    return certificate, key
+
+
+def encrypted(service: FakeService, certificate: tuple[Path, Path]) -> str:
+    """Have the service speak TLS; its address."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate, key)
-    with FakeService(completion("1")) as service:
-        service.encrypt(context)
-        url = service.url.replace("http:", "https:")
-        with pytest.raises(RemoteError, match="no certificate that can be trusted") as error:
-            Link(url, KEY).post("/x", {}, Stop(5))
-        assert error.value.lasting
-        assert service.heard == []
+    context.load_cert_chain(*certificate)
+    service.encrypt(context)
+    return service.url.replace("http:", "https:")
+
+
+def test_a_certificate_of_nobody_is_refused(
+    service: FakeService, certificate: tuple[Path, Path]
+) -> None:
+    url = encrypted(service, certificate)
+    with pytest.raises(RemoteError, match="no certificate that can be trusted") as error:
+        Link(url, KEY).post("/x", {}, Stop(5))
+    assert error.value.lasting
+    assert service.heard == []
+
+
+def test_cancelling_hangs_up_on_an_encrypted_connection(
+    service: FakeService, certificate: tuple[Path, Path]
+) -> None:
+    """In a process that trusts the certificate, as the system's store is set for a whole process."""
+    url = encrypted(service, certificate)
+    service.replies = [completion("1"), Reply(hang=True)]
+    program = (
+        "import sys, threading\n"
+        "from model.protocol import Cancelled, Stop\n"
+        "from model.remote.link import Link\n"
+        "link, stop = Link(sys.argv[1]), Stop(60)\n"
+        "print(link.post('/x', {}, Stop(30))['choices'][0]['text'], flush=True)\n"
+        "threading.Timer(0.2, stop.cancel).start()\n"
+        "try: link.post('/x', {}, stop)\n"
+        "except Cancelled: print('cancelled', flush=True)\n"
+        "sys.stdin.read()\n"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", program, url],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "SSL_CERT_FILE": str(certificate[0])},
+    )
+    with process:
+        assert process.stdout is not None
+        assert [process.stdout.readline() for _ in range(2)] == ["1\n", "cancelled\n"]
+        assert service.hung_up.wait(5)
+        process.kill()
 
 
 def test_the_key_and_the_text_are_never_logged(
