@@ -66,7 +66,8 @@ class FakeService:
         self.replies: list[Reply] = []
         self.heard: list[Heard] = []
         self.hung_up = threading.Event()
-        self.connections = 0
+        self.connections = self.open = 0
+        self._lock = threading.Lock()
         self._closing = threading.Event()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         self._server.daemon_threads = True
@@ -133,7 +134,14 @@ class FakeService:
 
             def setup(self) -> None:
                 super().setup()
-                service.connections += 1
+                with service._lock:
+                    service.connections += 1
+                    service.open += 1
+
+            def finish(self) -> None:
+                with service._lock:
+                    service.open -= 1
+                super().finish()
 
             def handle(self) -> None:
                 with contextlib.suppress(OSError):  # a client that does not like the certificate

@@ -124,18 +124,21 @@ class Link:
             raise RemoteError(f"{self.url}: {error}", lasting=True) from None
 
     async def _exchange(self, path: str, body: Mapping[str, Any], patience_s: float) -> object:
-        wait = {DEADLINE_HEADER: f"{patience_s:.3f}"}
-        async with self._client.stream("POST", self.url + path, json=body, headers=wait) as answer:
-            data = bytearray()
+        headers = {DEADLINE_HEADER: f"{patience_s:.3f}", "Content-Type": "application/json"}
+        data = json.dumps(body).encode("ascii")
+        async with self._client.stream(
+            "POST", self.url + path, content=data, headers=headers
+        ) as answer:
+            came = bytearray()
             async for chunk in answer.aiter_bytes():
-                data += chunk
-                if len(data) > MOST_ANSWER_BYTES:
+                came += chunk
+                if len(came) > MOST_ANSWER_BYTES:
                     raise RemoteError(
                         f"{self.url} answered with more than {MOST_ANSWER_BYTES} bytes"
                     )
             if answer.status_code == 200:
-                return self._json(bytes(data))
-            raise self._refused(answer.status_code, answer.headers, bytes(data))
+                return self._json(bytes(came))
+            raise self._refused(answer.status_code, answer.headers, bytes(came))
 
     def _json(self, data: bytes) -> object:
         try:

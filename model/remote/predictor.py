@@ -25,7 +25,7 @@ SOURCE = "remote"
 GATE = Path(__file__).parent
 """Holds the gate of services. It knows nothing, and shows all, until it is tuned by feedback: a service tells no
 probabilities, and the gate of the embedded model was fitted on that model's."""
-LEAST_ATTEMPT_S = 0.1
+LEAST_ATTEMPT_S, MOST_PAUSE_S = 0.1, 5.0
 JITTER_S = 0.05
 
 
@@ -104,9 +104,8 @@ class RemotePredictor:
             return self._once(asked, stop)
         except RemoteError as error:
             pause = error.wait_s or random.uniform(JITTER_S, 2 * JITTER_S)
-            if not error.retryable or stop.remaining < pause + LEAST_ATTEMPT_S:
-                raise
-            if not self.retries.take():
+            soon = pause <= MOST_PAUSE_S and pause + LEAST_ATTEMPT_S <= stop.remaining
+            if not (error.retryable and soon and self.retries.take()):
                 raise
             logger.info("one more attempt: %s", error)
             _pause(pause, stop)

@@ -29,6 +29,7 @@ REGION_LINES = 15
 LEAST_TOKENS = 150
 """Inception's models answer nothing at all when they may write less."""
 MOST_TOKENS = 8192
+_UNFIT = re.compile("[\x00\ud800-\udfff]")
 _ABSOLUTE = re.compile(
     r"""^((?:---|\+\+\+)\ "?(?:[ab]/)?)(?!/dev/null)((?:/|[A-Za-z]:[\\/]).*)$""", re.M
 )
@@ -191,6 +192,8 @@ def _choice(answer: object) -> tuple[str, bool, int]:
     content = message.get("content") if isinstance(message, Mapping) else first.get("text")
     if content is not None and not isinstance(content, str):
         raise AnswerError("the first choice has no text")
+    if content and _UNFIT.search(content):
+        raise AnswerError("the first choice holds characters that no text file has")
     usage = answer.get("usage")
     tokens = usage.get("completion_tokens") if isinstance(usage, Mapping) else None
     count = tokens if isinstance(tokens, int) and not isinstance(tokens, bool) else 0

@@ -9,6 +9,7 @@ import ssl
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -91,6 +92,13 @@ def test_windows_line_ends_stay(service: FakeService, remote: RemotePredictor) -
     assert "\\r" not in service.heard[0].body.decode()
 
 
+def test_text_of_every_sort_arrives(service: FakeService, remote: RemotePredictor) -> None:
+    text = "é 😀 \u2028 \x07 \ud800 x = "
+    remote.predict(Request("fim", "a.py", text, len(text)), Stop(5))
+    assert service.heard[0].json["prompt"] == text
+    assert service.heard[0].headers["Content-Type"] == "application/json"
+
+
 def test_without_a_key_none_is_sent(service: FakeService) -> None:
     predictor_of(service.url, key="").predict(FIM, Stop(5))
     assert "Authorization" not in service.heard[0].headers
@@ -121,6 +129,25 @@ def test_cancelling_hangs_up(service: FakeService, remote: RemotePredictor) -> N
     assert len(ended) == 1
     assert service.hung_up.wait(5)
     assert remote.breaker.state == "closed"
+    assert remote.predict(FIM, Stop(5)).edits
+
+
+def test_fast_keys_leave_no_connection_behind(
+    service: FakeService, remote: RemotePredictor
+) -> None:
+    service.default = Reply(hang=True)
+    for number in range(40):
+        stop = Stop(60)
+        timer = threading.Timer(0.002 * (number % 10), stop.cancel)
+        timer.start()
+        with pytest.raises(Cancelled):
+            remote.predict(FIM, stop)
+    ends = time.monotonic() + 10
+    while service.open and time.monotonic() < ends:
+        time.sleep(0.01)
+    assert service.open == 0
+    assert service.connections > 0
+    service.default = completion("1")
     assert remote.predict(FIM, Stop(5)).edits
 
 
@@ -188,7 +215,28 @@ def test_no_second_attempt_without_budget_or_time(service: FakeService) -> None:
     assert remote.predict(FIM, Stop(5)).suppressed == "remote-resting"
 
 
-@pytest.mark.parametrize("reply", [refusal(400), Reply(b"<html>"), Reply({"choices": []})])
+@pytest.mark.parametrize("asked_for", ["3600", "inf", "1e999"])
+def test_nobody_waits_long_for_a_second_attempt(
+    service: FakeService, remote: RemotePredictor, asked_for: str
+) -> None:
+    service.replies = [refusal(429, headers={"Retry-After": asked_for})]
+    assert remote.predict(FIM, Stop()).suppressed == "remote-failed"
+    assert len(service.heard) == 1
+    assert 0 < remote.breaker.pause_s <= 60
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        refusal(400),
+        Reply(b"<html>"),
+        Reply(b"[" * 100_000),
+        Reply({"choices": []}),
+        completion("a\x00b"),
+        completion("\ud800"),
+    ],
+    ids=["400", "html", "deep", "no choices", "NUL", "surrogate"],
+)
 def test_bad_answers_are_not_asked_for_twice(
     service: FakeService, remote: RemotePredictor, reply: Reply
 ) -> None:
@@ -375,7 +423,7 @@ def test_stop_calls_back_once_whenever_it_is_asked_to() -> None:
 def test_waiting_for_a_second_attempt_ends_when_cancelled(
     service: FakeService, remote: RemotePredictor
 ) -> None:
-    service.replies = [refusal(503, headers={"Retry-After": "20"})]
+    service.replies = [refusal(503, headers={"Retry-After": "4"})]
     stop = Stop(60)
     timer = threading.Timer(0.1, stop.cancel)
     timer.start()

@@ -299,6 +299,7 @@ PIECES = st.sampled_from(
         ),
     ]
 )
+FIT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=60)
 TEXTS = st.lists(PIECES, max_size=12).map("".join)
 
 
@@ -322,7 +323,7 @@ def test_text_that_looks_like_the_wire_survives_it(
         assert same is not None
 
 
-@given(TEXTS, st.text(max_size=60), st.sampled_from(["stop", "length"]), st.data())
+@given(TEXTS, FIT, st.sampled_from(["stop", "length"]), st.data())
 @settings(max_examples=200, deadline=None)
 def test_any_answer_gives_edits_inside_the_region(
     text: str, content: str, finish: str, data: st.DataObject
@@ -334,3 +335,24 @@ def test_any_answer_gives_edits_inside_the_region(
     read = wire().read(question, answer(content, finish))
     assert all(start <= edit.start <= edit.end <= end for edit in read.edits)
     apply(text, read.edits)
+
+
+NAMES = st.sampled_from(
+    ["choices", "message", "content", "text", "usage", "completion_tokens", "finish_reason"]
+)
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(VALUES | st.fixed_dictionaries({"choices": st.lists(VALUES, max_size=2), "usage": VALUES}))
+@settings(max_examples=300, deadline=None)
+def test_whatever_comes_is_read_or_refused(reply: Any) -> None:
+    for request in (request_of(), request_of(mode="fim")):
+        try:
+            read = wire().read(asked(request), reply)
+        except AnswerError:
+            continue
+        apply(request.text, read.edits)
