@@ -75,6 +75,12 @@ def describe_backend(predictor: Predictor | None) -> dict[str, Any]:
     return dict(own) if isinstance(own, dict) else {"kind": "local"}
 
 
+def trouble(predictor: Predictor) -> str:
+    """What keeps a predictor from answering for now, empty when nothing does."""
+    backend = describe_backend(predictor)
+    return "" if backend.get("state", "closed") == "closed" else str(backend.get("problem", ""))
+
+
 def threshold(predictor: Predictor, mode: Mode, gate: str, *, invoked: bool) -> float:
     """How sure an answer must be to be shown.
 

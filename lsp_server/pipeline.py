@@ -145,6 +145,7 @@ class Pipeline:
         finally:
             busy.cancel()
             self._session.status.set_busy(False)
+            self._session.status.set_trouble(engine.trouble(predictor))
             if self._since.get(question.uri) is since:
                 del self._since[question.uri]
         self._backoff.succeeded()

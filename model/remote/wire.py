@@ -113,7 +113,7 @@ class Wire:
             place - context.region_start,
             context.suffix,
         )
-        texts = (context.prefix, context.region, context.suffix, *context.history)
+        texts = (request.path, context.prefix, context.region, context.suffix, *context.history)
         escape = Escape.of((*texts, *request.diagnostics, *(one.text for one in context.related)))
         prompt = edit_prompt(
             document, (*context.related, *_diagnostics(request)), context.history, escape

@@ -178,8 +178,17 @@ async def test_trouble_is_told_once_whatever_is_typed(
     assert status["backend"]["state"] in ("open", "half-open")
     assert "no memory" in status["backend"]["problem"]
     assert status["counts"]["unavailable"] == 1
+    assert "status 500" in status["message"]
+    assert editor.client.statuses[-1]["kind"] == "Warning"  # type: ignore[attr-defined]
     assert status["counts"]["remote-resting"] >= 1
     assert len(service.heard) < 12
+    service.default = completion("better")
+    async with asyncio.timeout(20):
+        while (await editor.inline("a.py", 0, 16)) is None:
+            await asyncio.sleep(0.2)
+    status = await editor.status()
+    assert (status["message"], status["backend"]["state"]) == ("", "closed")
+    assert editor.client.statuses[-1]["kind"] == "Normal"  # type: ignore[attr-defined]
 
 
 def git(folder: Path, *arguments: str) -> None:
