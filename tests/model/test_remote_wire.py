@@ -263,6 +263,23 @@ def test_completions_are_cut_to_lines_that_are_whole() -> None:
     assert read("") == ("x = \n", False)
 
 
+def test_an_answer_with_all_that_was_seen_on_the_wire() -> None:
+    text = 'function greet(name) {\n  return "hello";\n}\n'
+    request = request_of(text, text.index("hello"), path="greet.js")
+    content = '```\nfunction greet(name) {\n  return "hello " + name;\n}\n```'
+    message = {"role": "assistant", "content": content, "tool_calls": [], "tool_call_id": None}
+    usage = {"prompt_tokens": 221, "reasoning_tokens": 4, "completion_tokens": 28}
+    reply = {
+        **{"id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": "mercury-edit"},
+        "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
+        "usage": usage | {"total_tokens": 249, "cached_input_tokens": 25},
+        "warning": None,
+    }
+    read = wire().read(asked(request), reply)
+    assert apply(text, read.edits) == text.replace('"hello"', '"hello " + name')
+    assert (read.tokens, read.truncated) == (28, False)
+
+
 @pytest.mark.parametrize(
     ("reply", "words"),
     [
