@@ -49,8 +49,11 @@ def notice(predictor: Predictor, folders: Sequence[Path]) -> str | None:
     if not isinstance(predictor, RemotePredictor):
         return None
     origin = ServiceAddress.of(predictor.link.url).origin
-    if not Consents().first_time(origin, folders):
-        return None
+    try:
+        if not Consents().first_time(origin, folders):
+            return None
+    except (ConsentError, KeyError, OSError):
+        pass  # what cannot be remembered is told again
     return (
         f"Redraft: the remote backend is on. Text around your cursor, recent edits and excerpts of related files "
         f"of this folder go to {origin}; files that are excluded do not."

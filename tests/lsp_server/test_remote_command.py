@@ -8,7 +8,7 @@ import pytest
 from fake_service import FakeService, completion, refusal
 
 from lsp_server.cli import run
-from lsp_server.remote import load_remote
+from lsp_server.remote import load_remote, notice
 from lsp_server.settings import RemoteChoice, parse_settings
 from model.remote.consent import ConsentError, Consents, ServiceAddress
 
@@ -97,3 +97,16 @@ def test_no_setting_holds_a_key_or_names_a_variable() -> None:
         settings, (problem,) = parse_settings({name: "AWS_SECRET_ACCESS_KEY"})
         assert f"`{name}` is not a setting" in problem
         assert settings == parse_settings({})[0]
+
+
+def test_the_notice_comes_again_where_it_cannot_be_remembered(home: Path) -> None:
+    service = Consents().allow(ServiceAddress.of("https://h.example"))
+    predictor = load_remote(RemoteChoice(url=service.origin, model="m"), 0)
+    folders = [Path("/w")]
+    assert f"go to {service.origin}" in (notice(predictor, folders) or "")
+    assert notice(predictor, folders) is None
+    (home / "services.json").write_text("broken")
+    assert notice(predictor, folders) is not None
+    (home / "services.json").unlink()
+    assert notice(predictor, folders) is not None
+    predictor.close()
