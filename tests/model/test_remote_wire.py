@@ -357,11 +357,10 @@ def test_any_answer_gives_edits_inside_the_region(
 NAMES = st.sampled_from(
     ["choices", "message", "content", "text", "usage", "completion_tokens", "finish_reason"]
 )
-VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=4),
-    max_leaves=12,
-)
+LEAVES = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8)
+VALUES: st.SearchStrategy[Any] = LEAVES
+for _ in range(3):
+    VALUES = LEAVES | st.lists(VALUES, max_size=3) | st.dictionaries(NAMES, VALUES, max_size=4)
 
 
 @given(VALUES | st.fixed_dictionaries({"choices": st.lists(VALUES, max_size=2), "usage": VALUES}))
