@@ -22,6 +22,7 @@ from typing import Literal, NamedTuple
 from lsp_server import __version__
 from lsp_server.engine import EMBEDDED, SCRIPT_VARIABLE, ModelChoice, load_predictor
 from model.protocol import Request, Stop
+from model.remote.consent import ConsentError, Consents
 
 Verdict = Literal["ok", "note", "wrong"]
 
@@ -191,6 +192,22 @@ def _watches(options: argparse.Namespace) -> Iterator[Finding]:
         yield Finding("note" if few else "ok", "watches", f"at most {count} folders{advice}")
 
 
+def _services(options: argparse.Namespace) -> Iterator[Finding]:
+    """Where text may be sent to, and whether it could be."""
+    services = list(Consents())
+    if not services:
+        yield Finding("ok", "services", "none is allowed: no text leaves this machine")
+        return
+    for service in services:
+        try:
+            key = "with a key" if service.key() else "without a key"
+            yield Finding("note", "services", f"{service.origin} is allowed, {key}")
+        except ConsentError as error:
+            yield Finding("wrong", "services", str(error))
+    if util.find_spec("httpx2") is None:
+        yield Finding("wrong", "services", "httpx2 is missing: pip install 'redraft[remote]'")
+
+
 def _log(options: argparse.Namespace) -> Iterator[Finding]:
     yield Finding(
         "ok", "log", "stderr (your editor's log of language servers), or `redraft lsp --log-file`"
@@ -206,5 +223,6 @@ CHECKS: tuple[Check, ...] = (
     _try_model,
     _git,
     _watches,
+    _services,
     _log,
 )
