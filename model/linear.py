@@ -86,8 +86,8 @@ class Int8Linear:
     """`x [n, in] -> [n, out]` on a CPU: int8 weights with a scale per output, int8 activations with a scale per row.
 
     A few rows are read against float16 weights: rounding their activations would cost more than it saves. `peak [in]`
-    is the largest input of each channel that was met. Channels are scaled so that weights and activations share the burden
-    of outliers: SmoothQuant, Xiao et al. 2023 (arXiv 2211.10438).
+    is the largest input of each channel that was met. Channels are scaled so that weights and activations share the
+    burden of outliers: SmoothQuant, Xiao et al. 2023 (arXiv 2211.10438).
     """
 
     def __init__(self, weight: Tensor, bias: Tensor | None, peak: Tensor | None = None) -> None:
