@@ -12,7 +12,7 @@ import logging
 import queue
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -172,12 +172,19 @@ class Feedback:
             return self._writer.problem or f"{self._writer.dropped} records dropped"
         return "on"
 
-    def offered(self, suggestion: Suggestion, language: str, path: str, text: str) -> None:
-        """A new suggestion is about to be sent; `text` is the document's."""
+    def offered(
+        self,
+        suggestion: Suggestion,
+        language: str,
+        path: str,
+        text: str,
+        history: Sequence[str] = (),
+    ) -> None:
+        """A new suggestion is about to be sent; `text` is the document's, `history` the newest edits as diffs."""
         if self._path is None:
             return
         made = suggestion.prediction
-        kept = excerpt(path, text, suggestion) if self.keep_text else None
+        kept = excerpt(path, text, suggestion, history) if self.keep_text else None
         self._put(
             Suggested(
                 suggestion.id,
@@ -286,16 +293,24 @@ def call_later(seconds: float, call: Callable[[], None]) -> None:
         logger.debug("no event loop: accepted suggestions settle when their document is closed")
 
 
-def excerpt(path: str, text: str, suggestion: Suggestion) -> dict[str, Any]:
-    """The suggestion as text with the lines around it, for users who keep text."""
+def excerpt(
+    path: str, text: str, suggestion: Suggestion, history: Sequence[str] = ()
+) -> dict[str, Any]:
+    """The suggestion as text with the lines around it and the edits before it, for users who keep text.
+
+    `start` of an edit counts code points from the beginning of `around`.
+    """
     first = text.count("\n", 0, suggestion.edits[0].start)
     lines = text.split("\n")
     low = max(0, first - TEXT_LINES)
+    begin = sum(len(line) + 1 for line in lines[:low])
     return {
         "path": path,
         "first_line": low,
         "around": "\n".join(lines[low : first + TEXT_LINES]),
+        "history": list(history),
         "edits": [
-            {"old": text[edit.start : edit.end], "new": edit.new_text} for edit in suggestion.edits
+            {"start": edit.start - begin, "old": text[edit.start : edit.end], "new": edit.new_text}
+            for edit in suggestion.edits
         ],
     }

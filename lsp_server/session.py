@@ -28,6 +28,7 @@ logger = logging.getLogger(__name__)
 
 _GIT_DIFFS = 8
 _LOOKED_AT = 8
+_KEPT_DIFFS = 3
 
 
 class Session:
@@ -135,7 +136,10 @@ class Session:
     def presented(self, suggestion: Suggestion, document: Document) -> None:
         """A suggestion goes to the client."""
         if self.suggestions.present(suggestion):
-            self.feedback.offered(suggestion, document.language, document.path, document.text)
+            history = self.diffs()[-_KEPT_DIFFS:] if self.feedback.keep_text else ()
+            self.feedback.offered(
+                suggestion, document.language, document.path, document.text, history
+            )
 
     def focused(self, uri: str) -> None:
         """The user looks at this document now."""

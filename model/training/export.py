@@ -24,7 +24,7 @@ from model.adapter import AdaptedCheckpoint, save_adapter
 from model.bundle import EMBEDDED
 from model.config import DenoiserConfig, ModelConfig, ModelError, denoiser_section
 from model.denoiser import STEM
-from model.training.network import LINEARS, Plan
+from model.training.network import LINEARS, POINTER, Plan
 from model.training.recipe import RecipeError, read_recipe
 from model.training.train import STATE
 from model.weights import pack_q8, save_sharded
@@ -100,8 +100,13 @@ def packed(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return found
 
 
-def export(state: Mapping[str, Any], plan: Plan, source: Path, out: Path) -> ModelConfig:
-    """Write a checkpoint folder `out` that differs from `source` in what was trained; returns its configuration."""
+def export(
+    state: Mapping[str, Any], plan: Plan, source: Path, out: Path, *, taught: bool = True
+) -> ModelConfig:
+    """Write a checkpoint folder `out` that differs from `source` in what was trained; returns its configuration.
+
+    `taught` says that the lessons were in filling in; otherwise the model fills in as it did before.
+    """
     config = ModelConfig.load(source)
     network: Mapping[str, Tensor] = state["network"]
     if out.resolve() != source.resolve():
@@ -121,7 +126,7 @@ def export(state: Mapping[str, Any], plan: Plan, source: Path, out: Path) -> Mod
         if "head" in network:
             tensors["lm_head.weight"] = network["head"]
         save_sharded(packed(tensors), out)
-    if plan.tune != "frozen":
+    if plan.tune != "frozen" and taught:
         own["infill"] = True
     if plan.denoiser:
         tensors = {f"{STEM}.fuse.weight": network["fuse.weight"]}
@@ -135,8 +140,8 @@ def export(state: Mapping[str, Any], plan: Plan, source: Path, out: Path) -> Mod
         own["denoiser"] = denoiser_section(shape)
     head = {n.removeprefix("locate."): t for n, t in network.items() if n.startswith("locate.")}
     if head:
-        save_file({n: t.contiguous() for n, t in head.items()}, out / "locate.safetensors")
-        (out / "locate.safetensors").chmod(0o644)
+        save_file({n: t.contiguous() for n, t in head.items()}, out / f"{POINTER}.safetensors")
+        (out / f"{POINTER}.safetensors").chmod(0o644)
     (out / "config.json").write_text(json.dumps(raw, indent=1) + "\n")
     return ModelConfig.load(out)
 
@@ -151,9 +156,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Carry `redraft export` out; returns the exit code."""
     try:
-        plan = read_recipe(args.recipe).plan
+        recipe = read_recipe(args.recipe)
         state = torch.load(args.run / STATE, weights_only=True)
-        export(state, plan, args.model, args.out)
+        export(state, recipe.plan, args.model, args.out, taught=recipe.preference is None)
     except (ModelError, RecipeError, FileNotFoundError) as error:
         print(f"redraft export: {error}", file=sys.stderr)
         return 2

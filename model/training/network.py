@@ -25,6 +25,9 @@ from model.weights import Checkpoint
 
 Tune = Literal["full", "adapters", "frozen"]
 
+POINTER = "locate"
+"""The file of the locate head."""
+
 LINEARS = {
     "qkv": ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"),
     "output": ("self_attn.o_proj",),
@@ -215,7 +218,7 @@ class Plan:
 
 
 class Network(nn.Module):
-    """All parts that train together, over one checkpoint.
+    """All parts that train together, over one checkpoint; `stack` is a denoiser to start from, `pointer` a locate head.
 
     Frozen weights are kept in `dtype`, trained ones in float32 and never in the memory of the checkpoint's file, which
     all that is read from it shares. Layers below the first trained one are run without
@@ -235,6 +238,7 @@ class Network(nn.Module):
         plan: Plan,
         dtype: torch.dtype = torch.float32,
         stack: Checkpoint | None = None,
+        pointer: Checkpoint | None = None,
     ) -> None:
         super().__init__()
         self.config, self.plan = config, plan
@@ -269,6 +273,8 @@ class Network(nn.Module):
             own_norm = stack.get(f"{STEM}.norm.weight") if stack else norm
             self.stack_norm: Tensor = nn.Parameter(own_norm.clone())
         self.locate = LocateHead(config.hidden_size) if plan.locate else None
+        if self.locate is not None and pointer is not None:
+            self.locate.load_state_dict({name: pointer.get(name) for name in pointer})
         cos, sin = rope_tables(config, torch.device("cpu"))
         self.register_buffer("cos", cos, persistent=False)
         self.register_buffer("sin", sin, persistent=False)
