@@ -106,7 +106,9 @@ def read_excerpt(text: Mapping[str, Any]) -> tuple[str, tuple[Edit, ...]] | None
             for one in text["edits"]
         )
         whole = all(
-            around[edit.start : edit.end] == one["old"]
+            edit.start >= 0
+            and edit.end <= len(around)
+            and around[edit.start : edit.end] == one["old"]
             for edit, one in zip(edits, text["edits"], strict=True)
         )
     except (KeyError, TypeError, ValueError):

@@ -13,10 +13,12 @@ import pytest
 import torch
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from tiny import CONFIG, random_trunk
+from tiny import CONFIG, random_trunk, save_checkpoint
 
+from model.adapter import AdaptedCheckpoint
+from model.training.export import export
 from model.training.lessons import Lesson
-from model.training.network import Network, Plan
+from model.training.network import POINTER, Network, Plan
 from model.training.objective import Noise
 from model.training.preference import (
     PreferenceTrainer,
@@ -28,6 +30,7 @@ from model.training.preference import (
 from model.training.recipe import Loop, Preference, Recipe, RecipeError
 from model.training.shards import Shards, pack, write_shard
 from model.training.train import STATE, train
+from model.weights import Checkpoint
 
 SMALL = replace(CONFIG, special={"mask": 8, "endoftext": 0})
 ANSWERS = {True: (40, 41, 42, 43, 44, 45, 0), False: (60, 61, 62, 63, 0)}
@@ -295,3 +298,28 @@ def test_what_no_part_answers_is_passed_over(shards: Shards) -> None:
     assert not one.asked(where)
     assert one.asked(shards[0])
     assert trainer(shards).asked(where)
+
+
+def test_an_exported_tuning_is_what_the_next_one_starts_from(tmp_path: Path) -> None:
+    """The embedded model's own way to fill in is kept, and so is the locate head."""
+    base = tmp_path / "base"
+    config = save_checkpoint(base)
+    asked = [replace(one, tokens=tuple(t + 100 for t in one.tokens)) for one in lessons(6)]
+    write_shard(asked, tmp_path / "shards")
+    how = recipe(tokens=60)
+    how = replace(how, plan=replace(how.plan, denoiser=()))
+    network = Network(Checkpoint(base), config, how.plan)
+    one = PreferenceTrainer(network, how, Shards(tmp_path / "shards"))
+    one.advance()
+    out = tmp_path / "out"
+    tuned = export(one.state(), how.plan, base, out, taught=False)
+    assert not tuned.infill
+    again = Network(AdaptedCheckpoint(out), tuned, how.plan, pointer=Checkpoint(out, POINTER))
+    batch = pack(asked, 48)
+    with torch.no_grad():
+        policy = log_likelihoods(network, batch, None, BOTH)
+        loaded = log_likelihoods(again, batch, None, BOTH)
+        with one.as_before():
+            reference = log_likelihoods(network, batch, None, BOTH)
+    torch.testing.assert_close(loaded, policy, atol=2e-3, rtol=1e-4)
+    assert float((policy - reference).abs().max()) > 0.05
