@@ -207,6 +207,7 @@ class Plan:
     """What is trained: the trunk (`tune`, from layer `first` on), a denoiser stack, a locate head.
 
     `denoiser` are the trunk layers whose keys and values the stack reads, which it also starts from; empty for none.
+    The stack is trained whole, or by adapters like the trunk's (`stack`).
     """
 
     tune: Tune = "adapters"
@@ -214,6 +215,7 @@ class Plan:
     rank: int = 32
     alpha: float = 32.0
     denoiser: tuple[int, ...] = ()
+    stack: Literal["full", "adapters"] = "full"
     locate: bool = True
 
 
@@ -263,7 +265,15 @@ class Network(nn.Module):
                 self.register_buffer(name, kept, persistent=False)
         if plan.denoiser:
             self.stack = nn.ModuleList(
-                TrainableLayer(stack or weights, self._stem(stack, i, source), config, "full")
+                TrainableLayer(
+                    stack or weights,
+                    self._stem(stack, i, source),
+                    config,
+                    plan.stack,
+                    plan.rank,
+                    plan.alpha,
+                    dtype,
+                )
                 for i, source in enumerate(plan.denoiser)
             )
             hidden = config.hidden_size
@@ -272,6 +282,8 @@ class Network(nn.Module):
             self.fuse.weight.data.copy_(stack.get(f"{STEM}.fuse.weight") if stack else start)
             own_norm = stack.get(f"{STEM}.norm.weight") if stack else norm
             self.stack_norm: Tensor = nn.Parameter(own_norm.clone())
+            for value in (self.fuse.weight, self.stack_norm):
+                value.requires_grad_(plan.stack == "full")
         self.locate = LocateHead(config.hidden_size) if plan.locate else None
         if self.locate is not None and pointer is not None:
             self.locate.load_state_dict({name: pointer.get(name) for name in pointer})

@@ -95,6 +95,8 @@ def read_recipe(name: str) -> Recipe:
     plan = _section(Plan, raw.get("plan", {}), path)
     if plan.tune not in get_args(Tune):
         raise RecipeError(f"{path}: tune is one of {', '.join(get_args(Tune))}, not {plan.tune!r}")
+    if plan.stack not in ("full", "adapters"):
+        raise RecipeError(f"{path}: stack is full or adapters, not {plan.stack!r}")
     return Recipe(
         plan,
         _section(Noise, raw.get("noise", {}), path),
