@@ -20,7 +20,17 @@ from typing import Any
 from diffing.edits import apply
 from lsp_server.documents import Change
 from lsp_server.suggestions import Outcome, State, Suggestion
-from model.feedback import FILE, Event, FeedbackError, Record, Store, Suggested, data_folder
+from model.feedback import (
+    FILE,
+    MISSED,
+    SPARED,
+    Event,
+    FeedbackError,
+    Record,
+    Store,
+    Suggested,
+    data_folder,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -183,21 +193,13 @@ class Feedback:
         """A new suggestion is about to be sent; `text` is the document's, `history` the newest edits as diffs."""
         if self._path is None:
             return
-        made = suggestion.prediction
         kept = excerpt(path, text, suggestion, history) if self.keep_text else None
-        self._put(
-            Suggested(
-                suggestion.id,
-                time.time(),
-                suggestion.mode,
-                made.source,
-                made.confidence,
-                dict(made.features),
-                language,
-                made.model,
-                kept,
-            )
-        )
+        self._put(suggested(suggestion, language, kept))
+
+    def held_back(self, suggestion: Suggestion, typed: bool, after_s: float) -> None:
+        """A suggestion that was not shown was typed as it stood, or something else in its place; never with text."""
+        self._put(suggested(suggestion))
+        self._put(Event(suggestion.id, MISSED if typed else SPARED, after_s))
 
     def shown(self, suggestion: Suggestion, after_s: float) -> None:
         self._put(Event(suggestion.id, State.SHOWN.value, after_s))
@@ -274,6 +276,15 @@ class Feedback:
             self._writer = Writer(self._path)
         if self._writer is not None:
             self._writer.put(record)
+
+
+def suggested(
+    suggestion: Suggestion, language: str = "", text: dict[str, Any] | None = None
+) -> Suggested:
+    """The record of a suggestion that was made now."""
+    made, now = suggestion.prediction, time.time()
+    known = (made.source, made.confidence, dict(made.features), language, made.model, text)
+    return Suggested(suggestion.id, now, suggestion.mode, *known)
 
 
 def share_kept(before: str, accepted: str, now: str) -> float:
