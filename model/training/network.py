@@ -157,6 +157,8 @@ def attend(q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
 
 
 Past = tuple[Tensor, Tensor]
+Below = tuple[Tensor, list[Past]]
+"""What frozen layers make of a batch: `x [b, n, hidden]`, and each layer's keys and values."""
 
 
 def run_layer(
@@ -304,15 +306,30 @@ class Network(nn.Module):
         """cos and sin `[b, n, head_dim]` of `positions [b, n]`."""
         return self.cos[positions], self.sin[positions]
 
-    def encode(self, tokens: Tensor, positions: Tensor, mask: Tensor) -> tuple[Tensor, list[Past]]:
-        """The clean, causal stream: states `[b, n, hidden]` after the last norm, and each layer's keys and values."""
-        x = F.embedding(tokens, self.embedding).float()
-        turn = self.turn(positions)
-        kept: list[Past] = []
-        for index, layer in enumerate(self.layers):
+    @torch.no_grad()
+    def below(self, tokens: Tensor, positions: Tensor, mask: Tensor) -> Below:
+        """The clean stream up to the first layer that is trained."""
+        x, kept = F.embedding(tokens, self.embedding).float(), []
+        for layer in self.layers[: self.first]:
             assert isinstance(layer, TrainableLayer)
-            with torch.set_grad_enabled(torch.is_grad_enabled() and index >= self.first):
-                x, own = run_layer(layer.bind(), self.config, x, turn, mask)
+            x, own = run_layer(layer.bind(), self.config, x, self.turn(positions), mask)
+            kept.append(own)
+        return x, kept
+
+    def encode(
+        self, tokens: Tensor, positions: Tensor, mask: Tensor, below: Below | None = None
+    ) -> tuple[Tensor, list[Past]]:
+        """The clean, causal stream: states `[b, n, hidden]` after the last norm, and each layer's keys and values.
+
+        `below` may be given where the same tokens are read again with other trained weights.
+        """
+        if below is None and self.first:
+            below = self.below(tokens, positions, mask)
+        x, under = below or (F.embedding(tokens, self.embedding).float(), [])
+        kept = list(under)
+        for layer in self.layers[self.first :]:
+            assert isinstance(layer, TrainableLayer)
+            x, own = run_layer(layer.bind(), self.config, x, self.turn(positions), mask)
             kept.append(own)
         return rms_norm(x, self.norm, self.config.norm_eps), kept
 

@@ -21,7 +21,7 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 from model.training.lessons import Lesson
-from model.training.network import Network, Past
+from model.training.network import Below, Network, Past
 from model.training.shards import Batch
 
 HEAD_ROWS = 256
@@ -100,12 +100,17 @@ def losses(network: Network, batch: Batch, noise: Noise, rng: random.Random) -> 
     return found
 
 
-def encode(network: Network, batch: Batch) -> tuple[Tensor, list[Past]]:
+def encode(network: Network, batch: Batch, below: Below | None = None) -> tuple[Tensor, list[Past]]:
     """The clean stream: states `[b, n, hidden]`, and each layer's keys and values."""
+    return network.encode(*clean_stream(network, batch), below)
+
+
+def clean_stream(network: Network, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
+    """Tokens, positions and mask of a batch on the network's device."""
     device = network.cos.device
     clean = batch.causal_mask().to(device)
     clean |= torch.eye(clean.shape[-1], dtype=torch.bool, device=device)
-    return network.encode(batch.tokens.to(device), batch.positions.to(device), clean)
+    return batch.tokens.to(device), batch.positions.to(device), clean
 
 
 def next_losses(network: Network, batch: Batch, states: Tensor, row: Tensor, at: Tensor) -> Tensor:

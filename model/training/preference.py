@@ -13,7 +13,7 @@ how many are hidden is drawn evenly (Nie et al. 2025, arXiv 2502.09992).
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -23,12 +23,13 @@ from torch import Tensor
 
 from model.kto import balanced, kto_losses, mismatched_point
 from model.training.lessons import Lesson
-from model.training.network import Network
+from model.training.network import Below, Network
 from model.training.objective import (
     Canvas,
     Cell,
     Losses,
     canvas_of,
+    clean_stream,
     encode,
     hidden_losses,
     locate_loss,
@@ -89,9 +90,10 @@ class PreferenceTrainer(Trainer):
         canvas = draw_answers(batch, self.preference, mask_id, rng)
         weights = self.recipe.loop.weights
         with self.precision():
+            below = self.network.below(*clean_stream(self.network, batch))
             with self.as_before():
-                reference = log_likelihoods(self.network, batch, canvas, weights)
-            return log_likelihoods(self.network, batch, canvas, weights), reference
+                reference = log_likelihoods(self.network, batch, canvas, weights, below)
+            return log_likelihoods(self.network, batch, canvas, weights, below), reference
 
     @torch.no_grad()
     def point(self, lessons: Sequence[Lesson], rng: random.Random) -> Tensor:
@@ -191,10 +193,16 @@ def draw_hidden(size: int, pairs: int, rng: random.Random) -> Iterator[tuple[set
             yield part, (size - 1) / (2 * pairs * len(part))
 
 
-def log_likelihoods(network: Network, batch: Batch, canvas: Canvas | None, weights: Any) -> Tensor:
+def log_likelihoods(
+    network: Network,
+    batch: Batch,
+    canvas: Canvas | None,
+    weights: Mapping[str, float],
+    below: Below | None = None,
+) -> Tensor:
     """log pi of each lesson's answer, `[lessons]`: weighted sums of its exact causal log-likelihood (`next`), of the
     bound of the denoiser (`denoise`) and of the log-probability of where it is (`locate`)."""
-    states, past = encode(network, batch)
+    states, past = encode(network, batch, below)
     lesson_at = torch.full(batch.tokens.shape, -1)
     asked = torch.zeros(batch.tokens.shape, dtype=torch.bool)
     for number, (line, offset, lesson) in enumerate(batch.lessons):
