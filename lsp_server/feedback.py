@@ -12,7 +12,7 @@ import logging
 import queue
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,17 @@ from typing import Any
 from diffing.edits import apply
 from lsp_server.documents import Change
 from lsp_server.suggestions import Outcome, State, Suggestion
-from model.feedback import FILE, Event, FeedbackError, Record, Store, Suggested, data_folder
+from model.feedback import (
+    FILE,
+    MISSED,
+    SPARED,
+    Event,
+    FeedbackError,
+    Record,
+    Store,
+    Suggested,
+    data_folder,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -172,25 +182,24 @@ class Feedback:
             return self._writer.problem or f"{self._writer.dropped} records dropped"
         return "on"
 
-    def offered(self, suggestion: Suggestion, language: str, path: str, text: str) -> None:
-        """A new suggestion is about to be sent; `text` is the document's."""
+    def offered(
+        self,
+        suggestion: Suggestion,
+        language: str,
+        path: str,
+        text: str,
+        history: Sequence[str] = (),
+    ) -> None:
+        """A new suggestion is about to be sent; `text` is the document's, `history` the newest edits as diffs."""
         if self._path is None:
             return
-        made = suggestion.prediction
-        kept = excerpt(path, text, suggestion) if self.keep_text else None
-        self._put(
-            Suggested(
-                suggestion.id,
-                time.time(),
-                suggestion.mode,
-                made.source,
-                made.confidence,
-                dict(made.features),
-                language,
-                made.model,
-                kept,
-            )
-        )
+        kept = excerpt(path, text, suggestion, history) if self.keep_text else None
+        self._put(suggested(suggestion, language, kept))
+
+    def held_back(self, suggestion: Suggestion, typed: bool, after_s: float) -> None:
+        """A suggestion that was not shown was typed as it stood, or something else in its place; never with text."""
+        self._put(suggested(suggestion))
+        self._put(Event(suggestion.id, MISSED if typed else SPARED, after_s))
 
     def shown(self, suggestion: Suggestion, after_s: float) -> None:
         self._put(Event(suggestion.id, State.SHOWN.value, after_s))
@@ -269,6 +278,15 @@ class Feedback:
             self._writer.put(record)
 
 
+def suggested(
+    suggestion: Suggestion, language: str = "", text: dict[str, Any] | None = None
+) -> Suggested:
+    """The record of a suggestion that was made now."""
+    made, now = suggestion.prediction, time.time()
+    known = (made.source, made.confidence, dict(made.features), language, made.model, text)
+    return Suggested(suggestion.id, now, suggestion.mode, *known)
+
+
 def share_kept(before: str, accepted: str, now: str) -> float:
     """How much of the change from `before` to `accepted` the text still has `now`, 0 to 1."""
     if now == accepted:
@@ -286,16 +304,24 @@ def call_later(seconds: float, call: Callable[[], None]) -> None:
         logger.debug("no event loop: accepted suggestions settle when their document is closed")
 
 
-def excerpt(path: str, text: str, suggestion: Suggestion) -> dict[str, Any]:
-    """The suggestion as text with the lines around it, for users who keep text."""
+def excerpt(
+    path: str, text: str, suggestion: Suggestion, history: Sequence[str] = ()
+) -> dict[str, Any]:
+    """The suggestion as text with the lines around it and the edits before it, for users who keep text.
+
+    `start` of an edit counts code points from the beginning of `around`.
+    """
     first = text.count("\n", 0, suggestion.edits[0].start)
     lines = text.split("\n")
     low = max(0, first - TEXT_LINES)
+    begin = sum(len(line) + 1 for line in lines[:low])
     return {
         "path": path,
         "first_line": low,
         "around": "\n".join(lines[low : first + TEXT_LINES]),
+        "history": list(history),
         "edits": [
-            {"old": text[edit.start : edit.end], "new": edit.new_text} for edit in suggestion.edits
+            {"start": edit.start - begin, "old": text[edit.start : edit.end], "new": edit.new_text}
+            for edit in suggestion.edits
         ],
     }

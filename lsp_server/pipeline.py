@@ -23,6 +23,7 @@ from lsp_server.session import Session
 from lsp_server.suggestions import Suggestion
 from lsp_server.triggers import refusal
 from lsp_server.wire import Question
+from model.answer import UNSURE
 from model.protocol import Cancelled, Prediction, Predictor, Request, Stop, Unavailable
 
 logger = logging.getLogger(__name__)
@@ -191,6 +192,10 @@ class Pipeline:
         if prediction.suppressed is not None:
             if (old := session.suggestions.live(question.uri, question.mode)) is not None:
                 session.suggestions.ignore(old.id)
+            if prediction.suppressed == UNSURE and not since:
+                edits = _real_edits(moment, prediction.edits)
+                uri, version = question.uri, document.version
+                session.held_back.take(uri, question.mode, version, edits, prediction)
             return self._silent(prediction.suppressed)
         edits = _real_edits(moment, prediction.edits)
         stale = bool(since)

@@ -16,6 +16,7 @@ from diffing.edits import minimal_edits
 from diffing.history import EditHistory
 from lsp_server.documents import Change, Document, DocumentStore
 from lsp_server.feedback import Feedback
+from lsp_server.held_back import HeldBack
 from lsp_server.mood import Mood
 from lsp_server.related import Candidates, FileCache
 from lsp_server.settings import Settings, parse_settings
@@ -28,6 +29,7 @@ logger = logging.getLogger(__name__)
 
 _GIT_DIFFS = 8
 _LOOKED_AT = 8
+_KEPT_DIFFS = 3
 
 
 class Session:
@@ -43,6 +45,7 @@ class Session:
         self.suggestions = SuggestionBook(
             self._on_outcome, self.feedback.applied, self.feedback.shown
         )
+        self.held_back = HeldBack(self.feedback.held_back)
         self.status = Status(notify)
         self.files = FileCache()
         self.predictor: Predictor | None = None
@@ -102,6 +105,7 @@ class Session:
         accepted = self.suggestions.document_changed(
             change.uri, change.before, change.edits, change.steps, change.version
         )
+        self.held_back.changed(change)
         if change.edits and not accepted:
             self.mood.typed()
         document = self.documents.get(change.uri)
@@ -129,14 +133,19 @@ class Session:
         self.documents.close(uri)
         self.feedback.closed(uri)
         self.suggestions.document_closed(uri)
+        self.held_back.forget(uri)
         self._verdicts.pop(uri, None)
         if uri in self._looked_at:
             self._looked_at.remove(uri)
 
     def presented(self, suggestion: Suggestion, document: Document) -> None:
         """A suggestion goes to the client."""
+        self.held_back.forget(suggestion.uri)
         if self.suggestions.present(suggestion):
-            self.feedback.offered(suggestion, document.language, document.path, document.text)
+            history = self.diffs()[-_KEPT_DIFFS:] if self.feedback.keep_text else ()
+            self.feedback.offered(
+                suggestion, document.language, document.path, document.text, history
+            )
 
     def focused(self, uri: str) -> None:
         """The user looks at this document now."""

@@ -18,6 +18,9 @@ from diffing.policy import content_reason
 from model.filters import suppress_reason
 from model.protocol import Prediction, Predictor, Request, Snippet, Stop
 
+UNSURE = "low-confidence"
+"""The reason for silence that the gate gives."""
+
 _FOREIGN_EOL = re.compile(r"\r\n?")
 
 
@@ -65,7 +68,7 @@ def _reason(request: Request, prediction: Prediction, stop: Stop, threshold: flo
         return "deadline" if stop.expired else "no-prediction"
     if fault := suppress_reason(request, prediction):
         return fault
-    return "low-confidence" if prediction.confidence < threshold else None
+    return UNSURE if prediction.confidence < threshold else None
 
 
 class Newlines:

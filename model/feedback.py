@@ -26,6 +26,9 @@ MAX_DAYS = 180
 MAX_BYTES = 32 * 2**20
 DAY_S = 86_400.0
 BUSY_S = 5.0
+MISSED, SPARED = "missed", "spared"
+"""What became of a suggestion that was not shown: the user typed just that, or something else in its place."""
+
 
 MIGRATIONS: tuple[str, ...] = (
     """

@@ -30,9 +30,13 @@ class Run:
 
 
 def run_gate(
-    name: str, gate: Gate, chances: Sequence[Opportunity], setting: str = "balanced"
+    name: str,
+    gate: Gate,
+    chances: Sequence[Opportunity],
+    setting: str = "balanced",
+    speed: float | None = None,
 ) -> Run:
-    steps = tuple(walk(chances, by_gate(gate, setting)))
+    steps = tuple(walk(chances, by_gate(gate, setting), speed))
     return Run(name, steps, sums(steps).figures(), ranking(gate, chances))
 
 
@@ -93,15 +97,17 @@ def added(parts: Sequence[Sums]) -> Sums:
 def table(runs: Sequence[Run]) -> str:
     """Figures, ranking and shown by kind of every run, then the ratios of each to the first."""
     lines = [
-        "| gate | pauses | shown | accepted | accept rate | unwanted | quiet | utility | keys saved |"
+        "| gate | pauses | shown | accepted | accept rate | unwanted | quiet | utility | keys saved | late |"
+        " reading, s each | time saved |"
     ]
-    lines.append("| --- |" + " ---: |" * 8)
+    lines.append("| --- |" + " ---: |" * 11)
     for run in runs:
         f = run.figures
         lines.append(
             f"| {run.name} | {f['pauses']} | {f['shown']} | {f['accepted']} | "
             f"{percent(f['accept_rate'])} | {f['unwanted']} | {percent(f['quiet'])} | "
-            f"{f['utility']:.2f} | {percent(f['keys_saved'])} |"
+            f"{f['utility']:.2f} | {percent(f['keys_saved'])} | {f['late']} | "
+            f"{two(f['reading'])} | {percent(f['time_saved'])} |"
         )
     names = sorted({name for run in runs for name in run.ranking})
     lines += ["", "| AUROC, ECE | " + " | ".join(names) + " |"]

@@ -1,7 +1,8 @@
 """What a change costs to type: CoEditor's keystroke model (Wei et al. 2024, arXiv 2305.18584).
 
-Responsible for the cost of turning one text into another by hand and for what an accepted
-suggestion saves of it. It knows nothing of cases or predictors.
+Responsible for the cost of turning one text into another by hand, for what an accepted
+suggestion saves of it, and for the time that reading one takes. It knows nothing of cases or
+predictors.
 
 Going over text that stays is free. A character typed or deleted costs 1, moving the cursor its
 distance but at most `JUMP`, and a range of any length is deleted for 2: one key to begin the
@@ -22,7 +23,20 @@ ACCEPT = 1
 READ = 3
 """Keys that looking at a suggestion and turning it down is worth."""
 
+KEY_S = 60 / 450
+"""Seconds from one key to the next while typing."""
+
+READ_CHARACTERS_S = 25.0
+"""Characters read in a second: 238 words of English prose a minute (Brysbaert 2019, Journal of
+Memory and Language 109, 104047), a word and its blank taken as six to seven characters."""
+
 MAX_TABLE = 4_000_000
+
+
+def reading_seconds(size: int) -> float:
+    """What a user spends on a suggestion of `size` characters, taken or not: a look, and reading
+    it."""
+    return READ * KEY_S + size / READ_CHARACTERS_S
 
 
 def typing_cost(before: str, after: str) -> int:

@@ -2,8 +2,9 @@
 
 Responsible for turning a case into the pauses on the way from its text to a right answer, and for drawing a mixed
 sample of cases. Follows the replay of CoEditor (Wei et al. 2024, arXiv 2305.18584) and the pauses of Zed's
-`split-commit`: a pause after a line, and one in 8 to 15 keys where a person is likely to stop. Knows nothing of
-predictors, suggestions or gates.
+`split-commit`: a pause after a line, and one in 8 to 15 keys where a person is likely to stop. While typing the next
+key is one key's time away, at the case's own state the user is idle for a second. Knows nothing of predictors,
+suggestions or gates.
 
     python -m model.evaluation.replay CASES.jsonl --count 400 --out SAMPLE.jsonl
 """
@@ -23,9 +24,11 @@ from typing import Any
 
 from diffing.hunks import Hunk, change_groups, reverse_unified, unified_diff
 from model.evaluation.cases import Case, Id, encode, parse_line
+from model.evaluation.keystrokes import KEY_S
 from model.protocol import Request
 
 KEYS_BETWEEN = (8, 15)
+IDLE_S = 1.0
 MIX = {"jump": 0.35, "mid-typing": 0.25, "fim": 0.15, "done": 0.15, "idle": 0.10}
 MAX_CHARS = 40_000
 LONGEST_LINE = 60_000
@@ -36,11 +39,12 @@ DRAWN = 12
 @dataclass(frozen=True, slots=True)
 class Pause:
     """A moment at which the editor asks. `keys` are those typed on the way so far; `expected` are right answers, the
-    text itself where silence is right."""
+    text itself where silence is right. The next key comes after `rest` seconds."""
 
     request: Request
     expected: tuple[str, ...]
     keys: int = 0
+    rest: float = IDLE_S
 
     @property
     def wanted(self) -> bool:
@@ -104,7 +108,7 @@ def typing_pauses(
         grown = unified_diff(base, stop.text, request.path)
         asked = replace(request, text=stop.text, cursor=stop.cursor, history=(*history, grown))
         others = elsewhere(request.text, target, expected[1:], stop.text)
-        yield Pause(asked, (target, *others), stop.keys)
+        yield Pause(asked, (target, *others), stop.keys, KEY_S)
         lead = lead[lead.index(stop) + 1 :]
         gap = KEYS_BETWEEN[1]
 

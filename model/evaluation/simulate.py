@@ -1,9 +1,9 @@
 """The simulated user: what he would make of every suggestion while he works through an edit.
 
 Responsible for labelling recorded suggestions (`opportunities`), for walking through the pauses with a gate that
-decides what he sees (`walk`), and for the sums of it. He accepts by the rule of `model.evaluation.oracle`, pays a
-look for what he turns down, and goes on typing where an accepted suggestion leaves him. Deterministic. Knows nothing
-of files, of training, or of how suggestions are made.
+decides what he sees (`walk`), and for the sums of it. He accepts by the rule of `model.evaluation.oracle`, pays with
+time for what he reads, never sees what comes after his next key, and goes on typing where an accepted suggestion
+leaves him. Deterministic. Knows nothing of files, of training, or of how suggestions are made.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from typing import Any
 from diffing.edits import apply
 from model.candidate import NOTHING, Candidate, best_of, described, judged
 from model.evaluation.gate_metrics import share
-from model.evaluation.keystrokes import ACCEPT, READ, typing_cost
+from model.evaluation.keystrokes import ACCEPT, KEY_S, READ, reading_seconds, typing_cost
 from model.evaluation.oracle import accepts
-from model.evaluation.replay import Pause, Trace, typed
+from model.evaluation.replay import IDLE_S, Pause, Trace, typed
 from model.evaluation.score import mentions
 from model.filters import suppress_reason
 from model.gate import Gate
@@ -47,7 +47,7 @@ class Offer:
 @dataclass(frozen=True, slots=True)
 class Opportunity:
     """One pause with all offers that pass the structural filters. `keys` were typed before it, of `by_hand` from
-    here."""
+    here; the offers took `ms` milliseconds when they were recorded, and the next key comes after `rest` seconds."""
 
     trace: str
     number: int
@@ -61,6 +61,12 @@ class Opportunity:
     by_hand: int
     ms: float
     offers: tuple[Offer, ...] = ()
+    rest: float = IDLE_S
+
+    def late(self, speed: float | None) -> bool:
+        """Whether the next key comes before the offers, from a machine that is `speed` times as fast as the one that
+        recorded them; without a speed nothing is late."""
+        return speed is not None and self.ms / 1000 > self.rest * speed
 
 
 def opportunities(traces: Iterable[Trace], answers: Answers) -> Iterator[Opportunity]:
@@ -82,7 +88,8 @@ def opportunity(
         if suppress_reason(request, Prediction(one.edits)) is None:
             offers.append(labelled(pause, one, by_hand))
     known = (str(trace.id), number, trace.kind, trace.package, trace.release, trace.linked)
-    return Opportunity(*known, request.mode, pause.wanted, pause.keys, by_hand, ms, tuple(offers))
+    costs = (pause.keys, by_hand, ms)
+    return Opportunity(*known, request.mode, pause.wanted, *costs, tuple(offers), pause.rest)
 
 
 def labelled(pause: Pause, one: Candidate, by_hand: int) -> Offer:
@@ -132,18 +139,22 @@ def by_gate(gate: Gate, setting: str = "balanced", threshold: float | None = Non
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A pause that the user came to, and what he was shown there."""
+    """A pause that the user came to, and what he was shown there; `late` if it came too late to be seen."""
 
     chance: Opportunity
     shown: Offer | None
+    late: bool = False
 
     @property
     def accepted(self) -> bool:
         return self.shown is not None and self.shown.accepted
 
 
-def walk(chances: Iterable[Opportunity], decide: Decide) -> Iterator[Step]:
-    """The pauses in order; those that an accepted suggestion has jumped over are left out."""
+def walk(
+    chances: Iterable[Opportunity], decide: Decide, speed: float | None = None
+) -> Iterator[Step]:
+    """The pauses in order; those that an accepted suggestion has jumped over are left out. What is late is never
+    seen."""
     trace, at = "", 0
     for chance in chances:
         if chance.trace != trace:
@@ -151,9 +162,12 @@ def walk(chances: Iterable[Opportunity], decide: Decide) -> Iterator[Step]:
         if chance.keys < at:
             continue
         shown = decide(chance)
+        late = shown is not None and chance.late(speed)
+        if late:
+            shown = None
         if shown is not None and shown.accepted:
             at = shown.reaches
-        yield Step(chance, shown)
+        yield Step(chance, shown, late)
 
 
 @dataclass
@@ -168,17 +182,22 @@ class Sums:
     saved: int = 0
     characters: int = 0
     by_hand: int = 0
+    late: int = 0
+    reading: float = 0.0
     by_kind: dict[str, tuple[int, int, int]] = field(default_factory=dict)
 
     def add(self, step: Step) -> None:
         chance = step.chance
         shown, accepted = step.shown is not None, step.accepted
         self.pauses += 1
+        self.late += step.late
         self.shown += shown
         self.accepted += accepted
         self.unwanted_pauses += not chance.wanted
         self.shown_unwanted += shown and not chance.wanted
         self.by_hand += chance.by_hand if chance.number == 0 else 0
+        if step.shown is not None:
+            self.reading += reading_seconds(step.shown.size)
         if step.shown is not None and step.accepted:
             self.saved += step.shown.saved
             self.characters += step.shown.size
@@ -189,8 +208,10 @@ class Sums:
         return self.accepted - theta * self.shown
 
     def figures(self) -> dict[str, Any]:
-        """Rates; None where there is nothing to divide by. `keys_saved` is net of looks at what was turned down."""
+        """Rates; None where there is nothing to divide by. `keys_saved` is net of looks at what was turned down,
+        `time_saved` of reading all that was shown; `reading` are seconds for each suggestion shown."""
         unwanted = self.shown - self.accepted
+        time_saved = self.saved * KEY_S - self.reading
         return {
             "pauses": self.pauses,
             "shown": self.shown,
@@ -202,6 +223,9 @@ class Sums:
             "utility": self.utility(),
             "keys_saved": share(self.saved - READ * unwanted, self.by_hand),
             "characters": share(self.characters, self.accepted),
+            "late": self.late,
+            "reading": share(self.reading, self.shown),
+            "time_saved": share(time_saved, self.by_hand * KEY_S),
         }
 
 

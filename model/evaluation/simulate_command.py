@@ -54,6 +54,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="any",
         help="a user who never takes edits of several lines, or who takes just those",
     )
+    parser.add_argument(
+        "--speed",
+        type=positive,
+        metavar="FACTOR",
+        help="lose what comes after the user's next key, on a machine so many times as fast as that of the record "
+        "(default: nothing is late)",
+    )
     parser.add_argument("--offline", action="store_true", help="only what is on record, no model")
     parser.add_argument("--limit", type=int, metavar="N", help="the first N cases only")
     parser.add_argument("--pauses", type=int, default=3, help="most pauses for each case")
@@ -70,6 +77,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def positive(word: str) -> float:
+    """A number above 0. Raises ValueError."""
+    value = float(word)
+    if not 0 < value < float("inf"):
+        raise ValueError(f"{word} is not above 0")
+    return value
+
+
 def run(args: argparse.Namespace) -> int:
     """Walk, print, write; 2 when it cannot begin."""
     folder = EMBEDDED if args.model == "embedded" else Path(args.model)
@@ -83,8 +98,13 @@ def run(args: argparse.Namespace) -> int:
     shown = progress(traces, "simulate") if not args.offline else traces
     chances = [to_taste(one, TASTES[args.taste]) for one in opportunities(shown, record)]
     record.close()
-    runs = [run_gate(name, gate, chances, args.setting) for name, gate in gates.items()]
+    runs = [run_gate(name, gate, chances, args.setting, args.speed) for name, gate in gates.items()]
     print(f"{len(chances)} pauses in {len({c.trace for c in chances})} of {len(traces)} traces")
+    if args.speed:
+        late = sum(chance.late(args.speed) for chance in chances if chance.offers)
+        print(
+            f"at {args.speed:g} times the speed of the record {late} of them are answered too late"
+        )
     print(table(runs))
     if args.out:
         steps = everything(chances) if args.all else runs[0].steps

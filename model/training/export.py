@@ -24,10 +24,10 @@ from model.adapter import AdaptedCheckpoint, save_adapter
 from model.bundle import EMBEDDED
 from model.config import DenoiserConfig, ModelConfig, ModelError, denoiser_section
 from model.denoiser import STEM
-from model.training.network import LINEARS, Plan
+from model.training.network import LINEARS, POINTER, Plan
 from model.training.recipe import RecipeError, read_recipe
 from model.training.train import STATE
-from model.weights import pack_q8, save_sharded
+from model.weights import Checkpoint, pack_q8, save_sharded
 
 NORMS = {"input_norm": "input_layernorm", "post_norm": "post_attention_layernorm"}
 QK_NORMS = {"q_norm": "self_attn.q_norm", "k_norm": "self_attn.k_norm"}
@@ -89,6 +89,27 @@ def layer_weights(
     return found
 
 
+def tuned_stack(
+    network: Mapping[str, Tensor], plan: Plan, config: ModelConfig, source: Path
+) -> dict[str, Tensor]:
+    """The denoiser of `source` with what the adapters of a run add to it. Raises `ModelError` where it has none."""
+    before = Checkpoint(source, STEM)
+    found = {name: before.get(name) for name in stored_names(before)}
+    for i in range(len(plan.denoiser)):
+        for part in LINEARS:
+            down, up = (network[f"stack.{i}.{part}.{side}"] for side in ("down", "up"))
+            added = up @ down * (plan.alpha / plan.rank)
+            for name, value in split(added, part, config).items():
+                found[f"{STEM}.layers.{i}.{name}.weight"] += value
+    return found
+
+
+def stored_names(weights: Checkpoint) -> set[str]:
+    """The names of the tensors, whether they are stored packed or not."""
+    parts = (".q4", ".q8", ".scale", ".min")
+    return {name.removesuffix(next((p for p in parts if name.endswith(p)), "")) for name in weights}
+
+
 def packed(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Matrices rounded to 8 bits, the rest as it is."""
     found: dict[str, Tensor] = {}
@@ -100,8 +121,13 @@ def packed(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return found
 
 
-def export(state: Mapping[str, Any], plan: Plan, source: Path, out: Path) -> ModelConfig:
-    """Write a checkpoint folder `out` that differs from `source` in what was trained; returns its configuration."""
+def export(
+    state: Mapping[str, Any], plan: Plan, source: Path, out: Path, *, taught: bool = True
+) -> ModelConfig:
+    """Write a checkpoint folder `out` that differs from `source` in what was trained; returns its configuration.
+
+    `taught` says that the lessons were in filling in; otherwise the model fills in as it did before.
+    """
     config = ModelConfig.load(source)
     network: Mapping[str, Tensor] = state["network"]
     if out.resolve() != source.resolve():
@@ -121,22 +147,25 @@ def export(state: Mapping[str, Any], plan: Plan, source: Path, out: Path) -> Mod
         if "head" in network:
             tensors["lm_head.weight"] = network["head"]
         save_sharded(packed(tensors), out)
-    if plan.tune != "frozen":
+    if plan.tune != "frozen" and taught:
         own["infill"] = True
     if plan.denoiser:
-        tensors = {f"{STEM}.fuse.weight": network["fuse.weight"]}
-        for i in range(len(plan.denoiser)):
-            tensors |= layer_weights(network, f"stack.{i}", f"{STEM}.layers.{i}", config)
-        tensors = packed(tensors) | {f"{STEM}.norm.weight": network["stack_norm"]}
-        save_file(tensors, out / f"{STEM}.safetensors")
+        if plan.stack == "adapters":
+            tensors = tuned_stack(network, plan, config, source)
+        else:
+            tensors = {f"{STEM}.fuse.weight": network["fuse.weight"]}
+            for i in range(len(plan.denoiser)):
+                tensors |= layer_weights(network, f"stack.{i}", f"{STEM}.layers.{i}", config)
+            tensors[f"{STEM}.norm.weight"] = network["stack_norm"]
+        save_file(packed(tensors), out / f"{STEM}.safetensors")
         (out / f"{STEM}.safetensors").chmod(0o644)
         block = config.denoiser.block if config.denoiser else 8
         shape = DenoiserConfig(plan.denoiser, block, config.special["mask"])
         own["denoiser"] = denoiser_section(shape)
     head = {n.removeprefix("locate."): t for n, t in network.items() if n.startswith("locate.")}
     if head:
-        save_file({n: t.contiguous() for n, t in head.items()}, out / "locate.safetensors")
-        (out / "locate.safetensors").chmod(0o644)
+        save_file({n: t.contiguous() for n, t in head.items()}, out / f"{POINTER}.safetensors")
+        (out / f"{POINTER}.safetensors").chmod(0o644)
     (out / "config.json").write_text(json.dumps(raw, indent=1) + "\n")
     return ModelConfig.load(out)
 
@@ -151,9 +180,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Carry `redraft export` out; returns the exit code."""
     try:
-        plan = read_recipe(args.recipe).plan
+        recipe = read_recipe(args.recipe)
         state = torch.load(args.run / STATE, weights_only=True)
-        export(state, plan, args.model, args.out)
+        export(state, recipe.plan, args.model, args.out, taught=recipe.preference is None)
     except (ModelError, RecipeError, FileNotFoundError) as error:
         print(f"redraft export: {error}", file=sys.stderr)
         return 2

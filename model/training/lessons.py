@@ -35,9 +35,9 @@ MOST_REWRITTEN = 96
 class Lesson:
     """`weights[i]` is what predicting token `i` from those before it counts; 0 for what is only read.
 
-    `answer` is the first token of the answer. `lines` are places in `tokens`, the ends of the lines that may be pointed
-    at; the last of them is the cursor. `targets` index `lines`; `len(lines)` stands for nowhere, none means that the
-    question is not asked.
+    `answer` is the first token of the answer, and `desirable` what a user thought of it, if one was asked. `lines` are
+    places in `tokens`, the ends of the lines that may be pointed at; the last of them is the cursor. `targets` index
+    `lines`; `len(lines)` stands for nowhere, none means that the question is not asked.
     """
 
     kind: str
@@ -46,18 +46,25 @@ class Lesson:
     answer: int
     lines: tuple[int, ...] = ()
     targets: tuple[int, ...] = ()
+    desirable: bool | None = None
 
     def __len__(self) -> int:
         return len(self.tokens)
 
 
 class LessonWriter:
-    """Writes lessons of at most `room` tokens for one model's tokenizer and prompt format."""
+    """Writes lessons of at most `room` tokens for one model's tokenizer and prompt format.
 
-    def __init__(self, tokenizer: Tokenizer, config: ModelConfig, room: int) -> None:
-        self.writer = PromptWriter(tokenizer, replace(config, infill=True))
+    With `infill` they teach to read the text after the cursor first and to end the answer, whether the model does so or
+    not yet.
+    """
+
+    def __init__(
+        self, tokenizer: Tokenizer, config: ModelConfig, room: int, *, infill: bool = True
+    ) -> None:
+        self.writer = PromptWriter(tokenizer, replace(config, infill=infill))
         self.tokenizer, self.room = tokenizer, room
-        self.end = config.special["endoftext"]
+        self.end = [config.special["endoftext"]] if infill else []
 
     def gap(self, path: str, text: str, start: int, end: int, rng: random.Random) -> Lesson | None:
         """Fill in `text[start:end]`, whose place is the cursor; None when the answer takes over half of the room."""
@@ -88,7 +95,7 @@ class LessonWriter:
             return None
         prompt = self.writer.fim(request.path, context)
         before = prompt.required.decode("utf-8", "replace")
-        answer = [*self.tokenizer.encode(before + middle), self.end]
+        answer = [*self.tokenizer.encode(before + middle), *self.end]
         tokens = [*prompt.tokens, *answer]
         if len(tokens) > self.room or not prompt.tokens:
             return None

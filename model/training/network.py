@@ -25,6 +25,9 @@ from model.weights import Checkpoint
 
 Tune = Literal["full", "adapters", "frozen"]
 
+POINTER = "locate"
+"""The file of the locate head."""
+
 LINEARS = {
     "qkv": ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"),
     "output": ("self_attn.o_proj",),
@@ -154,6 +157,8 @@ def attend(q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
 
 
 Past = tuple[Tensor, Tensor]
+Below = tuple[Tensor, list[Past]]
+"""What frozen layers make of a batch: `x [b, n, hidden]`, and each layer's keys and values."""
 
 
 def run_layer(
@@ -204,6 +209,7 @@ class Plan:
     """What is trained: the trunk (`tune`, from layer `first` on), a denoiser stack, a locate head.
 
     `denoiser` are the trunk layers whose keys and values the stack reads, which it also starts from; empty for none.
+    The stack is trained whole, or by adapters like the trunk's (`stack`).
     """
 
     tune: Tune = "adapters"
@@ -211,11 +217,12 @@ class Plan:
     rank: int = 32
     alpha: float = 32.0
     denoiser: tuple[int, ...] = ()
+    stack: Literal["full", "adapters"] = "full"
     locate: bool = True
 
 
 class Network(nn.Module):
-    """All parts that train together, over one checkpoint.
+    """All parts that train together, over one checkpoint; `stack` is a denoiser to start from, `pointer` a locate head.
 
     Frozen weights are kept in `dtype`, trained ones in float32 and never in the memory of the checkpoint's file, which
     all that is read from it shares. Layers below the first trained one are run without
@@ -235,6 +242,7 @@ class Network(nn.Module):
         plan: Plan,
         dtype: torch.dtype = torch.float32,
         stack: Checkpoint | None = None,
+        pointer: Checkpoint | None = None,
     ) -> None:
         super().__init__()
         self.config, self.plan = config, plan
@@ -259,7 +267,15 @@ class Network(nn.Module):
                 self.register_buffer(name, kept, persistent=False)
         if plan.denoiser:
             self.stack = nn.ModuleList(
-                TrainableLayer(stack or weights, self._stem(stack, i, source), config, "full")
+                TrainableLayer(
+                    stack or weights,
+                    self._stem(stack, i, source),
+                    config,
+                    plan.stack,
+                    plan.rank,
+                    plan.alpha,
+                    dtype,
+                )
                 for i, source in enumerate(plan.denoiser)
             )
             hidden = config.hidden_size
@@ -268,7 +284,11 @@ class Network(nn.Module):
             self.fuse.weight.data.copy_(stack.get(f"{STEM}.fuse.weight") if stack else start)
             own_norm = stack.get(f"{STEM}.norm.weight") if stack else norm
             self.stack_norm: Tensor = nn.Parameter(own_norm.clone())
+            for value in (self.fuse.weight, self.stack_norm):
+                value.requires_grad_(plan.stack == "full")
         self.locate = LocateHead(config.hidden_size) if plan.locate else None
+        if self.locate is not None and pointer is not None:
+            self.locate.load_state_dict({name: pointer.get(name) for name in pointer})
         cos, sin = rope_tables(config, torch.device("cpu"))
         self.register_buffer("cos", cos, persistent=False)
         self.register_buffer("sin", sin, persistent=False)
@@ -286,15 +306,30 @@ class Network(nn.Module):
         """cos and sin `[b, n, head_dim]` of `positions [b, n]`."""
         return self.cos[positions], self.sin[positions]
 
-    def encode(self, tokens: Tensor, positions: Tensor, mask: Tensor) -> tuple[Tensor, list[Past]]:
-        """The clean, causal stream: states `[b, n, hidden]` after the last norm, and each layer's keys and values."""
-        x = F.embedding(tokens, self.embedding).float()
-        turn = self.turn(positions)
-        kept: list[Past] = []
-        for index, layer in enumerate(self.layers):
+    @torch.no_grad()
+    def below(self, tokens: Tensor, positions: Tensor, mask: Tensor) -> Below:
+        """The clean stream up to the first layer that is trained."""
+        x, kept = F.embedding(tokens, self.embedding).float(), []
+        for layer in self.layers[: self.first]:
             assert isinstance(layer, TrainableLayer)
-            with torch.set_grad_enabled(torch.is_grad_enabled() and index >= self.first):
-                x, own = run_layer(layer.bind(), self.config, x, turn, mask)
+            x, own = run_layer(layer.bind(), self.config, x, self.turn(positions), mask)
+            kept.append(own)
+        return x, kept
+
+    def encode(
+        self, tokens: Tensor, positions: Tensor, mask: Tensor, below: Below | None = None
+    ) -> tuple[Tensor, list[Past]]:
+        """The clean, causal stream: states `[b, n, hidden]` after the last norm, and each layer's keys and values.
+
+        `below` may be given where the same tokens are read again with other trained weights.
+        """
+        if below is None and self.first:
+            below = self.below(tokens, positions, mask)
+        x, under = below or (F.embedding(tokens, self.embedding).float(), [])
+        kept = list(under)
+        for layer in self.layers[self.first :]:
+            assert isinstance(layer, TrainableLayer)
+            x, own = run_layer(layer.bind(), self.config, x, self.turn(positions), mask)
             kept.append(own)
         return rms_norm(x, self.norm, self.config.norm_eps), kept
 

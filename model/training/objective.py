@@ -21,7 +21,7 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 from model.training.lessons import Lesson
-from model.training.network import Network, Past
+from model.training.network import Below, Network, Past
 from model.training.shards import Batch
 
 HEAD_ROWS = 256
@@ -87,15 +87,11 @@ def cross_entropy(network: Network, states: Tensor, targets: Tensor) -> Tensor:
 def losses(network: Network, batch: Batch, noise: Noise, rng: random.Random) -> Losses:
     """All losses of one batch, as sums, with what divides them."""
     found = Losses()
-    device = network.cos.device
-    tokens, positions = batch.tokens.to(device), batch.positions.to(device)
-    clean = batch.causal_mask().to(device)
-    clean |= torch.eye(clean.shape[-1], dtype=torch.bool, device=device)
-    states, past = network.encode(tokens, positions, clean)
+    states, past = encode(network, batch)
     if network.plan.tune != "frozen":
         row, at = (batch.weights > 0).nonzero(as_tuple=True)
-        each = cross_entropy(network, states[row, at - 1], tokens[row, at])
-        weights = batch.weights[row, at].to(device)
+        each = next_losses(network, batch, states, row, at)
+        weights = batch.weights[row, at].to(each.device)
         found.add("next", (each * weights).sum(), float(weights.sum()))
     if network.locate is not None:
         _locate(network, batch, states, found)
@@ -104,14 +100,37 @@ def losses(network: Network, batch: Batch, noise: Noise, rng: random.Random) -> 
     return found
 
 
-def _locate(network: Network, batch: Batch, states: Tensor, found: Losses) -> None:
+def encode(network: Network, batch: Batch, below: Below | None = None) -> tuple[Tensor, list[Past]]:
+    """The clean stream: states `[b, n, hidden]`, and each layer's keys and values."""
+    return network.encode(*clean_stream(network, batch), below)
+
+
+def clean_stream(network: Network, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
+    """Tokens, positions and mask of a batch on the network's device."""
+    device = network.cos.device
+    clean = batch.causal_mask().to(device)
+    clean |= torch.eye(clean.shape[-1], dtype=torch.bool, device=device)
+    return batch.tokens.to(device), batch.positions.to(device), clean
+
+
+def next_losses(network: Network, batch: Batch, states: Tensor, row: Tensor, at: Tensor) -> Tensor:
+    """-log p of the tokens `at [n]` of rows `row [n]`, each from those before it."""
+    return cross_entropy(network, states[row, at - 1], batch.tokens[row, at].to(states.device))
+
+
+def locate_loss(network: Network, states: Tensor, place: tuple[int, int, Lesson]) -> Tensor:
+    """-log p of the targets of a lesson that has some."""
     assert network.locate is not None
-    for row, offset, lesson in batch.lessons:
-        if lesson.targets:
-            places = torch.tensor(lesson.lines, device=states.device) + offset
-            scores = network.locate(states[row, places[-1]], states[row, places])
-            wanted = scores[list(lesson.targets)].logsumexp(0)
-            found.add("locate", scores.logsumexp(0) - wanted, 1.0)
+    row, offset, lesson = place
+    places = torch.tensor(lesson.lines, device=states.device) + offset
+    scores = network.locate(states[row, places[-1]], states[row, places])
+    return scores.logsumexp(0) - scores[list(lesson.targets)].logsumexp(0)
+
+
+def _locate(network: Network, batch: Batch, states: Tensor, found: Losses) -> None:
+    for place in batch.lessons:
+        if place[2].targets:
+            found.add("locate", locate_loss(network, states, place), 1.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +199,11 @@ def draw_canvas(
             place, control = rng.choice(mine), (mask_id, vocabulary)
             blocks += draw_block(batch, place, len(blocks), noise, control, rng)
         rows.append([cell for block in blocks for cell in block])
+    return canvas_of(rows, batch, mask_id)
+
+
+def canvas_of(rows: Sequence[Sequence[Cell]], batch: Batch, mask_id: int) -> Canvas | None:
+    """The cells of each row of a batch side by side; None where there are none."""
     width = max(map(len, rows), default=0)
     if not width:
         return None
@@ -192,19 +216,10 @@ def draw_canvas(
     return Canvas(shown, batch.tokens.gather(1, places), places, weights, numbers)
 
 
-def _denoise(
-    network: Network,
-    batch: Batch,
-    states: Tensor,
-    past: Sequence[Past],
-    noise: Noise,
-    rng: random.Random,
-    found: Losses,
-) -> None:
-    config = network.config
-    canvas = draw_canvas(batch, noise, config.special["mask"], config.vocab_size, rng)
-    if canvas is None:
-        return
+def hidden_losses(
+    network: Network, batch: Batch, states: Tensor, past: Sequence[Past], canvas: Canvas
+) -> Tensor:
+    """-log p of every weighty token of a canvas, `[n]`, in the order of `canvas.weights.nonzero()`."""
     device = states.device
     first = canvas.places.clone()
     for places, starts, blocks in zip(canvas.places, first, canvas.block, strict=True):
@@ -220,6 +235,21 @@ def _denoise(
     positions = batch.positions.gather(1, canvas.places).to(device)
     out = network.denoise(canvas.shown.to(device), context, past, positions, mask)
     row, at = (canvas.weights > 0).nonzero(as_tuple=True)
-    each = cross_entropy(network, out[row, at], canvas.true[row, at].to(device))
-    weights = canvas.weights[row, at].to(device)
-    found.add("denoise", (each * weights).sum(), float(weights.sum()))
+    return cross_entropy(network, out[row, at], canvas.true[row, at].to(device))
+
+
+def _denoise(
+    network: Network,
+    batch: Batch,
+    states: Tensor,
+    past: Sequence[Past],
+    noise: Noise,
+    rng: random.Random,
+    found: Losses,
+) -> None:
+    config = network.config
+    canvas = draw_canvas(batch, noise, config.special["mask"], config.vocab_size, rng)
+    if canvas is not None:
+        each = hidden_losses(network, batch, states, past, canvas)
+        weights = canvas.weights[canvas.weights > 0].to(each.device)
+        found.add("denoise", (each * weights).sum(), float(weights.sum()))

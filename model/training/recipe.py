@@ -57,10 +57,27 @@ class Loop:
 
 
 @dataclass(frozen=True, slots=True)
+class Preference:
+    """KTO instead of likelihood: `beta`, and the `ratio` of the weight of all good answers to that of all bad ones.
+
+    The masked bound hides parts of blocks of `block` tokens, drawn in `pairs` complementary pairs for each block; with
+    no pair, all of a block at once. The loop's `weights` say what each part of an answer's log-likelihood counts.
+    """
+
+    beta: float = 0.1
+    ratio: float = 1.0
+    block: int = 8
+    pairs: int = 1
+
+
+@dataclass(frozen=True, slots=True)
 class Recipe:
+    """With a `preference` labelled lessons are learned from, by KTO; `noise` is not used then."""
+
     plan: Plan
     noise: Noise
     loop: Loop
+    preference: Preference | None = None
 
 
 def read_recipe(name: str) -> Recipe:
@@ -73,13 +90,18 @@ def read_recipe(name: str) -> Recipe:
         raise RecipeError(f"there is no recipe {name}; ours are {known}") from None
     except (OSError, ValueError) as error:
         raise RecipeError(f"{path} is not a recipe: {error}") from error
-    if unknown := set(raw) - {"plan", "noise", "loop"}:
+    if unknown := set(raw) - {"plan", "noise", "loop", "preference"}:
         raise RecipeError(f"{path} has unknown sections: {', '.join(sorted(unknown))}")
     plan = _section(Plan, raw.get("plan", {}), path)
     if plan.tune not in get_args(Tune):
         raise RecipeError(f"{path}: tune is one of {', '.join(get_args(Tune))}, not {plan.tune!r}")
+    if plan.stack not in ("full", "adapters"):
+        raise RecipeError(f"{path}: stack is full or adapters, not {plan.stack!r}")
     return Recipe(
-        plan, _section(Noise, raw.get("noise", {}), path), _section(Loop, raw.get("loop", {}), path)
+        plan,
+        _section(Noise, raw.get("noise", {}), path),
+        _section(Loop, raw.get("loop", {}), path),
+        _section(Preference, raw["preference"], path) if "preference" in raw else None,
     )
 
 

@@ -4,8 +4,8 @@ Responsible for storing lessons as flat arrays and for packing batches of few le
 lessons are written or what is learned from them.
 
 A shard is a folder of `.npy` files: `tokens` and `weights` (a weight is stored in 1/100) of all lessons one after
-another, `lines` likewise, and for each lesson its offsets, kind, answer and target. Nothing of it is read before it is
-asked for.
+another, `lines` likewise, and for each lesson its offsets, kind, answer, target and label (-1: none; shards of before
+have no such column). Nothing of it is read before it is asked for.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def write_shard(lessons: Iterable[Lesson], folder: Path) -> dict[str, int]:
     tokens: list[np.ndarray] = []
     weights: list[np.ndarray] = []
     lines: list[np.ndarray] = []
-    index: list[tuple[int, int, int, int, int]] = []
+    index: list[tuple[int, int, int, int, int, int]] = []
     kinds: dict[str, int] = {}
     counts: Counter[str] = Counter()
     at = line_at = 0
@@ -43,13 +43,14 @@ def write_shard(lessons: Iterable[Lesson], folder: Path) -> dict[str, int]:
         kind = kinds.setdefault(lesson.kind, len(kinds))
         counts[lesson.kind] += 1
         target = lesson.targets[0] if lesson.targets else -1
-        index.append((at, line_at, kind, lesson.answer, target))
+        label = -1 if lesson.desirable is None else int(lesson.desirable)
+        index.append((at, line_at, kind, lesson.answer, target, label))
         tokens.append(np.array(lesson.tokens, dtype=np.uint32))
         weights.append(np.round(np.array(lesson.weights) * WEIGHT_UNIT).astype(np.uint8))
         lines.append(np.array(lesson.lines, dtype=np.uint16))
         at += len(lesson)
         line_at += len(lesson.lines)
-    index.append((at, line_at, -1, 0, -1))
+    index.append((at, line_at, -1, 0, -1, -1))
     folder.mkdir(parents=True, exist_ok=True)
     arrays = {
         "tokens": np.concatenate(tokens or [np.zeros(0, np.uint32)]),
@@ -98,10 +99,9 @@ class Shards:
     def __getitem__(self, number: int) -> Lesson:
         shard, row = self._place(number)
         files = self._shards[shard]
-        (at, line_at, kind, answer, target), following = (
-            files["index"][row],
-            files["index"][row + 1],
-        )
+        about, following = files["index"][row], files["index"][row + 1]
+        at, line_at, kind, answer, target = about[:5]
+        label = about[5] if len(about) > 5 else -1
         return Lesson(
             self._kinds[shard][kind],
             tuple(files["tokens"][at : following[0]].tolist()),
@@ -109,7 +109,16 @@ class Shards:
             int(answer),
             tuple(files["lines"][line_at : following[1]].tolist()),
             (int(target),) if target >= 0 else (),
+            None if label < 0 else bool(label),
         )
+
+    def labels(self) -> tuple[int, int]:
+        """How many lessons are desirable, and how many undesirable."""
+        found = [shard["index"][:-1, 5] for shard in self._shards if shard["index"].shape[1] > 5]
+        desirable, undesirable = (
+            sum(int((part == sort).sum()) for part in found) for sort in (1, 0)
+        )
+        return desirable, undesirable
 
     def order(self, seed: int) -> Iterator[int]:
         """Numbers without end: every lesson once in a drawn order, then in another."""

@@ -23,7 +23,7 @@ from model.config import ModelConfig, ModelError
 from model.evaluation.gate_metrics import auroc, expected_calibration_error, share
 from model.evaluation.picture import PictureError, check
 from model.feedback import FILE as STORE
-from model.feedback import FeedbackError, Life, Store, data_folder, from_json
+from model.feedback import MISSED, SPARED, FeedbackError, Life, Store, data_folder, from_json
 from model.gate import FILE, SETTINGS, Gate, Logistic, fingerprint, load_for_user, tuned_path
 from model.remote.predictor import GATE, gate_name
 from model.training.gate_fit import Sample, calibrated_and_unseen, tune
@@ -38,6 +38,9 @@ BETA = 2.0
 STEPS = 150
 LEAST_OF_A_SOURCE = 3
 TOGETHER = 5
+SHOWN_COUNTS = 2
+"""What was shown counts so much of what was held back: of that nobody said anything."""
+
 TASTE = (
     *(
         "after rejection",
@@ -61,11 +64,12 @@ class TuneError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A suggestion that its user judged."""
+    """A suggestion that its user judged, or typed or did not type when it was held back."""
 
     mode: str
     source: str
     sample: Sample
+    held_back: bool = False
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -157,14 +161,23 @@ def judgements(lives: Sequence[Life]) -> list[Judged]:
         one = life.suggested
         if one.source and (said := label(life)) is not None:
             group = one.group or f"sitting {len(found) // TOGETHER}"
-            found.append(Judged(one.mode, one.source, Sample(one.features, said, group)))
-    accepted = sum(one.sample.accepted for one in found)
-    if len(found) < LEAST_EVENTS or min(accepted, len(found) - accepted) < LEAST_OF_EACH:
+            hidden = any(event.state in (MISSED, SPARED) for event in life.events)
+            found.append(Judged(one.mode, one.source, Sample(one.features, said, group), hidden))
+    shown = [one for one in found if not one.held_back]
+    accepted = sum(one.sample.accepted for one in shown)
+    if len(shown) < LEAST_EVENTS or min(accepted, len(shown) - accepted) < LEAST_OF_EACH:
         raise TuneError(
-            f"{len(found)} suggestions were judged, {accepted} of them wanted; at least {LEAST_EVENTS} "
+            f"{len(shown)} suggestions were judged, {accepted} of them wanted; at least {LEAST_EVENTS} "
             f"are needed, {LEAST_OF_EACH} of each sort. Nothing was changed."
         )
     return found
+
+
+def weighed(judged: Sequence[Judged]) -> list[Judged]:
+    """What was shown `SHOWN_COUNTS` times, what was held back once."""
+    if not any(one.held_back for one in judged):
+        return list(judged)
+    return [one for one in judged for _ in range(1 if one.held_back else SHOWN_COUNTS)]
 
 
 def split(judged: Sequence[Judged]) -> tuple[list[Judged], list[Judged]]:
@@ -179,6 +192,7 @@ def tuned(gate: Gate, judged: Sequence[Judged]) -> Gate:
     Both by suggestions that the model was not tuned with. A source with too few judgements of a sort stays as it is,
     and so does one of which the gate before tells more.
     """
+    judged = weighed(judged)
     models = dict(gate.models)
     probabilities = [p for p, _ in outcomes(gate, judged)]
     for source in sorted({one.source for one in judged} & set(gate.models)):

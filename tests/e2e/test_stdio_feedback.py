@@ -47,3 +47,22 @@ async def test_outcomes_are_on_disk_when_the_server_has_gone(editor: Editor, tmp
 async def test_nothing_is_kept_when_switched_off(editor: Editor, tmp_path) -> None:
     assert await session(editor, tmp_path / "home", enable=False) == []
     assert not (tmp_path / "home").exists()
+
+
+async def test_what_was_too_unsure_to_show_and_typed_all_the_same_was_missed(
+    editor: Editor, tmp_path
+) -> None:
+    home = tmp_path / "home"
+    rules = [{"mode": "fim", "when": {"regex": "x = $"}, "insert": "value", "confidence": 0.2}]
+    await editor.start(rules, environment={"REDRAFT_HOME": str(home)})
+    editor.open("a.py", "x = \n")
+    assert (await editor.inline("a.py", 0, 4)) is None
+    assert await editor.reason() == "low-confidence"
+    for number, char in enumerate("value"):
+        editor.type("a.py", 0, 4 + number, char)
+    await editor.stop()
+    editor.started = False
+    with Store(home / "feedback.sqlite3") as store:
+        (life,) = store.lives()
+    assert [event.state for event in life.events] == ["missed"]
+    assert (life.suggested.mode, life.suggested.confidence) == ("fim", 0.2)

@@ -140,7 +140,7 @@ def test_no_text_is_kept_unless_asked_for(home) -> None:
     asked.suggest((0, 0, "import secret_thing\n"))
     text = asked.lives()[1].suggested.text
     assert text is not None
-    assert text["edits"] == [{"old": "", "new": "import secret_thing\n"}]
+    assert text["edits"] == [{"start": 0, "old": "", "new": "import secret_thing\n"}]
     assert "def first" in text["around"]
 
 
@@ -199,3 +199,17 @@ def test_show_export_and_purge(home, capsys) -> None:
     assert run(["feedback", "purge"]) == 0
     assert capsys.readouterr().out == "1 suggestions deleted\n"
     assert list(home.iterdir()) == []
+
+
+def test_kept_text_says_where_the_edits_are_and_what_was_edited_before(home) -> None:
+    desk = Desk(home, text=True)
+    desk.type(0, 0, "import os\n" + "\n" * 30)
+    at = len(desk.document.text)
+    desk.suggest((at - 7, at - 1, "return value"), (at, at, "first()\n"))
+    text = desk.lives()[0].suggested.text
+    assert text is not None
+    for edit, old in zip(text["edits"], ("return", ""), strict=True):
+        assert edit["old"] == old == text["around"][edit["start"] : edit["start"] + len(old)]
+    assert text["edits"][1]["start"] == len(text["around"])
+    assert len(text["around"]) < at
+    assert "+import os" in text["history"][-1]

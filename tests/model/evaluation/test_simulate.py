@@ -11,8 +11,9 @@ from model.candidate import Candidate
 from model.evaluation.bootstrap import clustered
 from model.evaluation.cases import parse_row
 from model.evaluation.gate_report import compared, run_gate, table
+from model.evaluation.keystrokes import KEY_S, reading_seconds
 from model.evaluation.recorded import Recorded
-from model.evaluation.replay import trace_of
+from model.evaluation.replay import IDLE_S, trace_of
 from model.evaluation.simulate import FINISHED, by_gate, opportunities, sums, walk
 from model.evaluation.simulate_command import everything, feedback
 from model.feedback import from_json, to_json
@@ -90,6 +91,39 @@ def test_sums_of_a_walk(chances) -> None:
     all_shown = sums(walk(chances, by_gate(gate(0.0))))
     assert all_shown.shown == all_shown.pauses
     assert all_shown.figures()["quiet"] == 0.0
+
+
+def test_what_comes_after_the_next_key_is_never_seen(chances) -> None:
+    """Offers took 5 ms; the user is idle for a second at a case's own state, else types a key in 133 ms."""
+    assert {chance.rest for chance in chances} == {IDLE_S, KEY_S}
+
+    def everything(chance):
+        return next(offer for offer in chance.offers if not offer.accepted)
+
+    in_time = sums(walk(chances, everything, 1.0))
+    assert (in_time.late, in_time.shown) == (0, in_time.pauses)
+    slow = list(walk(chances, everything, 0.01))
+    assert {step.chance.rest for step in slow if step.late} == {KEY_S}
+    assert all(step.shown is None for step in slow if step.late)
+    assert {step.chance.rest for step in slow if step.shown} == {IDLE_S}
+    slower = sums(walk(chances, everything, 0.004))
+    assert (slower.late, slower.shown, slower.reading) == (len(chances), 0, 0.0)
+    assert slower.figures()["time_saved"] == 0.0
+    assert (
+        sums(walk(chances, by_gate(gate(0.99)), 0.004)).late == 0
+    )  # nothing would have been shown
+
+
+def test_reading_is_paid_for_by_size(chances) -> None:
+    assert reading_seconds(0) == pytest.approx(0.4)
+    assert reading_seconds(50) == pytest.approx(2.4)
+    first = next(c for c in chances if c.number == 0 and c.wanted)
+    (taken,) = walk([first], by_gate(gate(0.5)))
+    assert taken.shown is not None
+    reading = 0.4 + taken.shown.size / 25
+    saved = taken.shown.saved * KEY_S - reading
+    assert sums([taken]).figures()["reading"] == pytest.approx(reading)
+    assert sums([taken]).figures()["time_saved"] == pytest.approx(saved / (first.by_hand * KEY_S))
 
 
 def test_the_record_answers_without_a_model(chances, tmp_path) -> None:

@@ -24,7 +24,8 @@ from model.training.network import Network, Plan
 from model.training.objective import Noise, draw_canvas, losses
 from model.training.recipe import Loop, Recipe, RecipeError, read_recipe
 from model.training.shards import ShardError, Shards, pack, write_shard
-from model.training.train import STATE, Trainer, load_trainer, train
+from model.training.train import STATE, load_trainer, train
+from model.training.trainer import Trainer
 from model.transformer import Transformer
 from model.weights import Checkpoint
 

@@ -15,7 +15,7 @@ from model.feedback import Event, Life, Store, Suggested, to_json
 from model.gate import FILE, Gate, Logistic, fingerprint, load_for_user, tuned_path
 from model.remote.predictor import gate_for
 from model.training.labels import label
-from model.training.tune import judgements, outcomes, read, tuned
+from model.training.tune import TuneError, judgements, outcomes, read, tuned, weighed
 from model.training.tune_picture import reliability
 
 VALUES = {"eager": 0.15, "balanced": 0.25, "quiet": 0.45}
@@ -72,6 +72,8 @@ def test_labels() -> None:
     assert label(life(0, "ignored", {}, why="overtyped", after=0.1)) is None
     assert label(life(0, "ignored", {})) is None  # it merely went away
     assert label(life(0, "replaced", {})) is None
+    assert label(life(0, "missed", {})) is True
+    assert label(life(0, "spared", {})) is False
     assert label(Life(Suggested("s", 0.0, "fim", "draft", 0.5), ())) is None
 
 
@@ -87,6 +89,44 @@ def test_the_opposite_taste_is_learned_in_a_hundred_events(multi_line: bool) -> 
     assert liked > before > disliked
     least = gate.threshold("next_edit", "balanced")
     assert disliked < least <= liked
+
+
+def too_quiet(held_back: bool) -> list[Life]:
+    """A gate shows from a gain of 1 on, although its user wants four of five suggestions with a gain above -1."""
+    rng = random.Random(3)
+    found = []
+    for number in range(400):
+        gain = rng.uniform(-3, 3)
+        wanted = rng.random() < (0.8 if gain > -1 else 0.05)
+        if gain >= 1:
+            found.append(life(number, "accepted" if wanted else "rejected", {"gain": gain}))
+        elif held_back:
+            found.append(life(number, "missed" if wanted else "spared", {"gain": gain}))
+    return found
+
+
+def test_a_gate_that_is_too_quiet_learns_it_from_what_it_held_back() -> None:
+    quiet = Gate(GATE.models, {"next_edit": dict.fromkeys(VALUES, 0.73)})
+    assert not shows(quiet, 0.0)
+    louder = tuned(quiet, judgements(too_quiet(held_back=True)))
+    assert shows(louder, 0.0)
+    assert not shows(louder, -2.5)
+
+
+def shows(gate: Gate, gain: float) -> bool:
+    sure = gate.probability("draft", {"gain": gain})
+    return sure >= gate.threshold("next_edit", "balanced")
+
+
+def test_what_was_held_back_counts_half_and_is_no_judgement() -> None:
+    judged = judgements(too_quiet(held_back=True))
+    shown = [one for one in judged if not one.held_back]
+    assert len(shown) == len(judgements(too_quiet(held_back=False)))
+    assert len(weighed(judged)) == len(judged) + len(shown)
+    assert weighed(shown) == shown
+    few = [life(n, "spared", {"gain": 0.0}) for n in range(100)] + taste(20, multi_line=True)
+    with pytest.raises(TuneError, match="20 suggestions were judged"):
+        judgements(few)
 
 
 def write(path: Path, lives: list[Life]) -> Path:
