@@ -17,6 +17,7 @@ from torch import Tensor
 
 from model.cache import KeyValueCache
 from model.config import ModelConfig
+from model.rope import frequencies
 from model.weights import Checkpoint
 
 Compute = Literal["float32", "float16", "bfloat16", "int8"]
@@ -99,10 +100,10 @@ def rms_norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
 
 def rope_tables(config: ModelConfig, device: torch.device) -> tuple[Tensor, Tensor]:
     """cos and sin, `[max_positions, head_dim]`, for the half-rotation layout."""
-    half = torch.arange(0, config.head_dim, 2, dtype=torch.float32) / config.head_dim
-    angles = torch.outer(torch.arange(config.max_positions).float(), config.rope_theta**-half)
+    turns, factor = frequencies(config.head_dim, config.rope_theta, config.rope_scaling)
+    angles = torch.outer(torch.arange(config.max_positions).float(), turns)
     angles = torch.cat([angles, angles], dim=-1)
-    return angles.cos().to(device), angles.sin().to(device)
+    return (factor * angles.cos()).to(device), (factor * angles.sin()).to(device)
 
 
 def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
