@@ -1,7 +1,7 @@
 """The open diffusion language models that can be served, and which of them a folder holds.
 
 Responsible for the table of families (attention pattern, logit shift, block size, which tokens mean mask, end and
-expand, what each was trained to do) and for recognising a checkpoint by its own files. Ids always come from those files.
+expand, what each was trained to do) and for recognising a checkpoint by its own files. Ids come from those files only.
 Knows nothing of decoding or prompts; no code of a checkpoint is ever run.
 """
 

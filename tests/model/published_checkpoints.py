@@ -37,7 +37,7 @@ YARN = {
     "rope_type": "yarn",
     "rope_theta": 1e6,
     "factor": 16.0,
-    "original_max_position_embeddings": 32,
+    "original_max_position_embeddings": 64,
     "beta_fast": 32.0,
     "beta_slow": 1.0,
     "mscale": 1.0,
@@ -238,7 +238,8 @@ def hugging_face(layout: Layout, raw: Mapping[str, Any]) -> tuple[Reference, dic
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             centre = 1.0 if name.endswith("norm.weight") else 0.0
-            parameter.copy_(centre + 0.15 * torch.randn(parameter.shape, generator=generator))
+            spread = 0.5 if ".q_proj" in name or ".k_proj" in name else 0.15  # places must matter
+            parameter.copy_(centre + spread * torch.randn(parameter.shape, generator=generator))
 
     @torch.inference_mode()
     def reference(tokens: list[int], allowed: Tensor) -> Tensor:
