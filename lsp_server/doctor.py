@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from lsp_server import __version__
-from lsp_server.engine import EMBEDDED, SCRIPT_VARIABLE, ModelChoice, load_predictor
+from lsp_server.engine import SCRIPT_VARIABLE, ModelChoice, load_predictor
+from model.library import EMBEDDED
 from model.protocol import Request, Stop
 
 Verdict = Literal["ok", "note", "wrong"]

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from model.rope import Scaling, longest, scaling_of
+from model.positions import Scaling, longest, scaling_of
 
 
 class ModelError(Exception):

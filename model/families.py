@@ -37,7 +37,8 @@ class Family:
     (a control token) or `named` (a part of the model's name) decides. `shift`: the state of a token tells the next one,
     not its own. Blocks are counted from the start of the text, or from the end of the prompt (`from_prompt`); `part` is
     how much of a block is filled at a time. `infill` is how a hole is shown to a model that was trained to fill one,
-    `tags` the tokens used; `framed`: the text stands between the begin and the end token.
+    `tags` the tokens used; `framed`: the text stands between the begin and the end token. `context` is the longest
+    text that it was trained on, where its configuration promises more.
     """
 
     name: str
@@ -55,6 +56,7 @@ class Family:
     infill: Infill | None = None
     tags: tuple[str, ...] = ()
     framed: bool = False
+    context: int | None = None
 
     @property
     def variable(self) -> bool:
@@ -145,6 +147,7 @@ FAMILIES = (
         token=EXPAND,
         infill="canvas",
         framed=True,
+        context=2048,
     ),
     Family(
         "dream",
@@ -223,7 +226,8 @@ def open_published(folder: Path) -> Published:
         raise ModelError(
             f"{folder / 'config.json'} does not describe a {family.name} model that can be run: {error}"
         ) from error
-    config = replace(config, max_positions=min(config.max_positions, MOST_POSITIONS))
+    most = min(config.max_positions, family.context or MOST_POSITIONS)
+    config = replace(config, max_positions=most)
     mask = mask_id(raw, tokenizer, folder)
     return with_ids(Published(folder, family, config, tokenizer, mask, block, frozenset(), ()), raw)
 

@@ -1,7 +1,7 @@
 """Rotary positions: how fast each pair of a head's dimensions turns.
 
-Responsible for the frequencies of the published schemes (plain, linear, YaRN, Llama 3) from what a checkpoint's
-`config.json` says. Knows nothing of weights or attention.
+Responsible for the frequencies of the published schemes: plain, linear, YaRN, Llama 3. Knows nothing of weights or
+attention.
 
 Rotary positions are Su et al. 2021 (arXiv 2104.09864), YaRN is Peng et al. 2023 (arXiv 2309.00071).
 """
@@ -9,37 +9,11 @@ Rotary positions are Su et al. 2021 (arXiv 2104.09864), YaRN is Peng et al. 2023
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any
 
 import torch
 from torch import Tensor
 
-PLAIN, LINEAR, YARN, LLAMA3 = "default", "linear", "yarn", "llama3"
-KINDS = (PLAIN, LINEAR, YARN, LLAMA3)
-
-Scaling = Mapping[str, Any]
-
-
-def scaling_of(raw: Mapping[str, Any]) -> Scaling:
-    """The part of a `config.json` that scales positions; empty where nothing does. Raises `ValueError`."""
-    found = {**(raw.get("rope_parameters") or {}), **(raw.get("rope_scaling") or {})}
-    kind = found.get("rope_type", found.get("type", PLAIN))
-    if kind not in KINDS:
-        raise ValueError(f"rotary positions of type {kind!r} are none of {', '.join(KINDS)}")
-    if kind == PLAIN:
-        return {}
-    original = raw.get("max_position_embeddings")
-    return {"original_max_position_embeddings": original, **found, "rope_type": kind}
-
-
-def longest(raw: Mapping[str, Any]) -> int:
-    """Positions that can be used: where queries are scaled beyond a first stretch, that stretch."""
-    scaling = scaling_of(raw)
-    most = int(raw["max_position_embeddings"])
-    if scaling.get("llama_4_scaling_beta"):
-        return min(most, int(scaling["original_max_position_embeddings"]))
-    return most
+from model.positions import LINEAR, LLAMA3, PLAIN, YARN, Scaling
 
 
 def frequencies(head_dim: int, theta: float, scaling: Scaling) -> tuple[Tensor, float]:

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 import torch
 
-from model.rope import frequencies, longest, scaling_of
+from model.positions import longest, scaling_of
+from model.rope import frequencies
 
 SCHEMES = {
     "default": {},
