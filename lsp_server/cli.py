@@ -189,6 +189,18 @@ def _feedback(options: argparse.Namespace) -> int:
     return feedback_command.run(options)
 
 
+def _models_arguments(parser: Parser) -> None:
+    from lsp_server import models_command
+
+    models_command.add_arguments(parser)
+
+
+def _models(options: argparse.Namespace) -> int:
+    from lsp_server import models_command
+
+    return models_command.run(options)
+
+
 def _settings(options: argparse.Namespace) -> int:
     from lsp_server.settings import settings_markdown
 
@@ -218,6 +230,7 @@ COMMANDS = {
     "feedback": Command(
         "show, export or delete what became of suggestions", _feedback_arguments, _feedback
     ),
+    "models": Command("list, describe, choose and download models", _models_arguments, _models),
     "demo": Command("see it work on a real source file", _demo_arguments, _demo),
     "doctor": Command("tell what is installed and what is wrong", _doctor_arguments, _doctor),
     "settings": Command("print the settings table", _no_arguments, _settings),

@@ -21,6 +21,7 @@ from typing import Literal, NamedTuple
 
 from lsp_server import __version__
 from lsp_server.engine import SCRIPT_VARIABLE, ModelChoice, load_predictor
+from model.footprint import memory_gib
 from model.library import EMBEDDED
 from model.protocol import Request, Stop
 
@@ -89,19 +90,6 @@ def _memory(options: argparse.Namespace) -> Iterator[Finding]:
     enough = free is None or free >= LITTLE_MEMORY
     shown = f"{total:.1f} GiB" + ("" if free is None else f", {free:.1f} GiB free")
     yield Finding("ok" if enough else "note", "memory", shown)
-
-
-def memory_gib() -> tuple[float | None, float | None]:
-    """Memory of the machine and what is free of it; None for what can't be told."""
-    meminfo = Path("/proc/meminfo")
-    if meminfo.exists():
-        rows = dict(line.split(":", 1) for line in meminfo.read_text().splitlines() if ":" in line)
-        total, free = (int(rows[key].split()[0]) / 2**20 for key in ("MemTotal", "MemAvailable"))
-        return total, free
-    try:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30, None
-    except (ValueError, OSError, AttributeError):
-        return None, None
 
 
 def _device(options: argparse.Namespace) -> Iterator[Finding]:
