@@ -11,7 +11,7 @@ from typing import Literal
 
 from model.families import FAMILIES, Family
 
-Fitness = Literal["trained", "by instruction", "no"]
+Fitness = Literal["trained", "by continuing", "by instruction"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ def family_named(name: str) -> Family:
 
 def fitness(family: Family) -> dict[str, Fitness]:
     """How well a family serves each mode: what it was trained to do, or only what an instruction may get from it."""
-    return {
-        "fim": "trained" if family.infill else "by instruction",
-        "next_edit": "by instruction",
-    }
+    fim: Fitness = "trained" if family.infill else "by instruction"
+    if family.infill == "continue":
+        fim = "by continuing"
+    return {"fim": fim, "next_edit": "by instruction"}

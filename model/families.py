@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from model.config import ModelConfig, ModelError
 from model.layouts import NAMED, PublishedCheckpoint, Shape, model_config
@@ -19,7 +19,8 @@ from model.weights import Checkpoint
 
 Attention = Literal["causal_context", "block_causal", "bidirectional"]
 Order = Literal["confidence", "entropy"]
-Infill = Literal["canvas", "tags"]
+Reuse = Literal["none", "prefix", "dual"]
+Infill = Literal["canvas", "tags", "continue"]
 
 SIDECAR = "redraft.json"
 MOST_POSITIONS = 33_792
@@ -36,9 +37,12 @@ class Family:
     `types` are the values of `model_type` or `architectures` that name it; where several families share them, `token`
     (a control token) or `named` (a part of the model's name) decides. `shift`: the state of a token tells the next one,
     not its own. Blocks are counted from the start of the text, or from the end of the prompt (`from_prompt`); `part` is
-    how much of a block is filled at a time. `infill` is how a hole is shown to a model that was trained to fill one,
-    `tags` the tokens used; `framed`: the text stands between the begin and the end token. `context` is the longest
-    text that it was trained on, where its configuration promises more.
+    how much of a block is filled at a time.
+
+    `infill` is how a hole is shown to a model that was trained to fill one, `tags` the tokens used; `continue`: it was
+    not, but it can go on from the cursor, and judge how far by the text that follows. `framed`: the text stands between
+    the begin and the end token. `context` is the longest text that it was trained on, where its configuration promises
+    more. `reuse` is what is kept of the texts around a canvas.
     """
 
     name: str
@@ -57,6 +61,7 @@ class Family:
     tags: tuple[str, ...] = ()
     framed: bool = False
     context: int | None = None
+    reuse: Reuse = "none"
 
     @property
     def variable(self) -> bool:
@@ -71,6 +76,8 @@ FAMILIES = (
         ("nemotron_labs_diffusion", "NemotronLabsDiffusionModel"),
         "nemotron",
         "causal_context",
+        infill="continue",
+        framed=True,
     ),
     Family("sdar", "SDAR", ("sdar", "SDARForCausalLM"), "qwen3", "block_causal", block=4),
     Family(
@@ -118,6 +125,7 @@ FAMILIES = (
         "bidirectional",
         named="mdlm",
         infill="canvas",
+        reuse="dual",
     ),
     Family(
         "mdlm",
@@ -127,6 +135,7 @@ FAMILIES = (
         "bidirectional",
         named="mdlm",
         infill="canvas",
+        reuse="dual",
     ),
     Family(
         "llada",
@@ -135,6 +144,7 @@ FAMILIES = (
         "llada",
         "bidirectional",
         infill="canvas",
+        reuse="dual",
     ),
     Family(
         "dreamon",
@@ -158,6 +168,7 @@ FAMILIES = (
         shift=True,
         order="entropy",
         infill="canvas",
+        reuse="dual",
         framed=True,
     ),
     Family(
@@ -170,6 +181,7 @@ FAMILIES = (
         order="entropy",
         token="mask",
         infill="canvas",
+        reuse="dual",
     ),
 )
 
@@ -193,6 +205,7 @@ class Published:
     begin: int | None = None
     end: int | None = None
     expand: int | None = None
+    reuse: Reuse = "none"
 
     @property
     def delete(self) -> int | None:
@@ -229,7 +242,13 @@ def open_published(folder: Path) -> Published:
     most = min(config.max_positions, family.context or MOST_POSITIONS)
     config = replace(config, max_positions=most)
     mask = mask_id(raw, tokenizer, folder)
-    return with_ids(Published(folder, family, config, tokenizer, mask, block, frozenset(), ()), raw)
+    reuse = own.get("reuse", family.reuse)
+    if reuse not in get_args(Reuse):
+        raise ModelError(
+            f"{folder / SIDECAR}: reuse {reuse!r} is none of {', '.join(get_args(Reuse))}"
+        )
+    found = Published(folder, family, config, tokenizer, mask, block, frozenset(), (), reuse=reuse)
+    return with_ids(found, raw)
 
 
 def recognise(
@@ -304,9 +323,10 @@ def with_ids(found: Published, raw: Mapping[str, Any]) -> Published:
                 f"the {what} token {id_} of {found.folder} is outside its {size} embeddings"
             )
     meant = ends | ({expand} if expand is not None else set())
-    silent = {*tokenizer.control.values(), found.mask, *range(tokenizer.size, size)} - meant
-    first_end = next(iter(as_ids(told[0])), tokenizer.roles.get("eos"))
-    begin = raw.get("bos_token_id", tokenizer.roles.get("bos"))
+    tokenizer.cover(size)
+    silent = {*tokenizer.control_ids, found.mask} - meant
+    first_end = tokenizer.roles.get("eos", next(iter(as_ids(told[0])), None))
+    begin = tokenizer.roles.get("bos", next(iter(as_ids(raw.get("bos_token_id"))), None))
     return replace(
         found,
         ends=frozenset(ends),

@@ -105,6 +105,12 @@ class PublishedTokenizer(Tokenizer):
             or r"(?!)"
         )
 
+    def cover(self, rows: int) -> None:
+        """Count the rows of a model's embedding that no token has among the control tokens."""
+        self.control_ids |= frozenset(range(self.size, rows))
+        self._bytes += [b""] * (rows - self.size)
+        self.size = max(self.size, rows)
+
     def _roles(self) -> Mapping[str, int]:
         """The ids of mask, begin, end and padding as far as the tokenizer's files name them."""
         found = {}

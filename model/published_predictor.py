@@ -22,13 +22,14 @@ from model.candidate import COMPLETION
 from model.canvas import Answer, CanvasDecoder
 from model.config import ModelError
 from model.context import ContextBuilder, RegionTooLargeError, line_offset, region_around
-from model.families import Published, open_published
+from model.continuing import Continuer
+from model.families import Published, Reuse, open_published
 from model.infill import offered
 from model.local import CPU_CONTEXT, GPU_CONTEXT, LEAST_CONTEXT, MOST_CONTEXT
 from model.protocol import Expired, Prediction, Request, Stop
 from model.published_prompt import Chat, Hole, fenced, infill_prompt, instruction, missing_tags
 from model.transformer import Compute, Transformer
-from model.windows import Reuse, Windows
+from model.windows import Windows
 
 NOT_SERVED = "mode-not-served"
 REWRITTEN = "rewrite"
@@ -49,7 +50,7 @@ class PublishedPredictor:
         context_tokens: int,
         *,
         instruct: bool = False,
-        reuse: Reuse = "none",
+        reuse: Reuse | None = None,
     ) -> None:
         self.published, self.trunk = published, trunk
         self.name = published.config.name
@@ -63,6 +64,9 @@ class PublishedPredictor:
         self.windows = Windows(published, trunk, prefixes, reuse)
         self.decoder = CanvasDecoder(published)
         self.infills = published.family.infill is not None and not missing_tags(published)
+        self.continuer: Continuer | None = None
+        if published.family.infill == "continue":
+            self.continuer = Continuer(published, trunk, prefixes, context_tokens)
         self.chat = Chat.load(published) if instruct else None
 
     @classmethod
@@ -75,7 +79,7 @@ class PublishedPredictor:
         threads: int | None = None,
         context_tokens: int | None = None,
         instruct: bool = False,
-        reuse: Reuse = "none",
+        reuse: Reuse | None = None,
     ) -> PublishedPredictor:
         """Load a checkpoint folder. Raises `ModelError` with a reason a user can act on."""
         if threads is not None:
@@ -110,7 +114,9 @@ class PublishedPredictor:
         if request.mode not in self.modes:
             return Prediction(suppressed=NOT_SERVED, model=self.name)
         try:
-            if request.mode == "fim" and self.infills:
+            if request.mode == "fim" and self.continuer:
+                found = self._continue(self.continuer, request, stop)
+            elif request.mode == "fim" and self.infills:
                 found = self._fill(request, stop)
             else:
                 found = self._rewrite(request, stop)
@@ -133,6 +139,24 @@ class PublishedPredictor:
         (kept,) = offered({written: (0.0, 0)}, prefix, suffix) or ("",)
         at = request.cursor
         return self._prediction((Edit(at, at, kept),) if kept else (), answer)
+
+    def _continue(self, continuer: Continuer, request: Request, stop: Stop) -> Prediction:
+        """What goes at the cursor, as a model that goes on sees it; sure is what the text after it makes likely."""
+        if not request.text.strip():
+            return Prediction(model=self.name)
+        best, made = continuer.complete(request, stop)
+        if best is None:
+            return Prediction(model=self.name, forwards=made.forwards)
+        return Prediction(
+            edits=(best.edit(request.cursor),),
+            confidence=best.share,
+            truncated=not made.ended,
+            forwards=made.forwards,
+            tokens=best.tokens,
+            model=self.name,
+            features={**best.features(), "denoising_steps": float(made.denoising_steps)},
+            source=COMPLETION,
+        )
 
     def _rewrite(self, request: Request, stop: Stop) -> Prediction:
         """The lines around the cursor, asked for in a chat."""

@@ -14,18 +14,16 @@ which places to decide, of ends, or of text.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, Protocol
+from typing import Protocol
 
 import torch
 from torch import Tensor
 
 from model.cache import KeyValueCache, PrefixCache, Slot
 from model.denoise import prefill
-from model.families import Published
+from model.families import Published, Reuse
 from model.protocol import Expired, Stop
 from model.transformer import Transformer
-
-Reuse = Literal["none", "prefix", "dual"]
 
 CHUNK = {"cpu": 64}
 MOST_CHUNK = 1024
@@ -224,9 +222,14 @@ class Windows:
     """Opens windows of one model; keeps what prompts of a causal kind were encoded to."""
 
     def __init__(
-        self, published: Published, trunk: Transformer, prefixes: PrefixCache, reuse: Reuse = "none"
+        self,
+        published: Published,
+        trunk: Transformer,
+        prefixes: PrefixCache,
+        reuse: Reuse | None = None,
     ) -> None:
-        self.published, self.trunk, self.prefixes, self.reuse = published, trunk, prefixes, reuse
+        self.published, self.trunk, self.prefixes = published, trunk, prefixes
+        self.reuse = reuse or published.reuse
         self._lead = 0
 
     def open(self, before: Sequence[int], after: Sequence[int], stop: Stop) -> Window:

@@ -63,7 +63,7 @@ def models(tmp_path_factory) -> dict[str, Model]:
         if name == "nemotron":  # a size that 64 places are no multiple of
             found = replace(found, block=5)
         trunk = Transformer.load(found.weights(), found.config)
-        windows = Windows(found, trunk, PrefixCache(found.config, slots=2))
+        windows = Windows(found, trunk, PrefixCache(found.config, slots=2), "none")
         made[name] = Model(found, trunk, reference, windows)
     return made
 

@@ -25,7 +25,8 @@ from model.protocol import Predictor, Request, Stop
 from model.published_predictor import NOT_SERVED, PublishedPredictor, whole_lines
 from model.published_prompt import Chat, fenced, infill_prompt, instruction
 
-FILLS = ("stable-diffcoder", "mdlm", "llada", "dream", "dreamon", "open-dcoder")
+FILLS = ("nemotron", "stable-diffcoder", "mdlm", "llada", "dream", "dreamon", "open-dcoder")
+DUAL = ("mdlm", "llada", "dream", "open-dcoder")
 TEXT = "def area(width, height):\n    return wi\n\nprint(area(3, 4))\n"
 CURSOR = TEXT.index("wi\n") + 2
 CHATML = (
@@ -114,6 +115,52 @@ def test_a_canvas_lies_between_the_two_texts(name: str, folders) -> None:
     assert hole.after == encode(TEXT[CURSOR:])
 
 
+def test_a_sidecar_says_what_is_kept_of_the_texts_around_a_canvas(tmp_path: Path) -> None:
+    folder, _ = save_published(tmp_path, "llada")
+    (folder / "redraft.json").write_text('{"reuse": "prefix"}')
+    assert PublishedPredictor.load(folder).windows.reuse == "prefix"
+    (folder / "redraft.json").write_text('{"reuse": "all"}')
+    with pytest.raises(ModelError, match="'all' is none of none, prefix, dual"):
+        PublishedPredictor.load(folder)
+
+
+def test_nemotron_goes_on_from_the_cursor_and_the_rest_judges_how_far(folders) -> None:
+    """What it decides is plain greedy decoding: drafted canvases change the passes only."""
+    predictor = PublishedPredictor.load(folders["nemotron"], compute="float32", context_tokens=64)
+    silence(predictor)
+    continuer = predictor.continuer
+    assert continuer is not None
+    assert continuer.begin == [predictor.published.tokenizer.control["<s>"]]
+    decoder, passes = continuer.bundle.decoder, {}
+    asked = request(text="x = 1\ny = x\n", cursor=11, max_tokens=9)
+    texts = {}
+    for decoding in ("block", "causal"):
+        decoder.decoding = decoding
+        decoder._recent.clear()
+        continuer.bundle.prefixes.clear()
+        with torch.inference_mode():
+            best, made = continuer.complete(asked, Stop())
+        texts[decoding] = (made.tokens, best and best.text)
+        passes[decoding] = made.denoising_steps
+    assert texts["block"] == texts["causal"]
+    assert len(texts["block"][0]) == 9
+    assert passes["block"] > 0 == passes["causal"]
+    made = predictor.predict(asked, Stop())
+    for edit in made.edits:
+        assert edit.start == edit.end == 11
+        assert made.confidence == pytest.approx(made.features["share"])
+
+
+def silence(predictor: PublishedPredictor) -> None:
+    """Let the random model never end its text."""
+    head, control = predictor.trunk._head, sorted(predictor.published.tokenizer.control_ids)
+
+    def talkative(hidden: torch.Tensor) -> torch.Tensor:
+        return head(hidden).index_fill(1, torch.tensor(control), -1e4)
+
+    predictor.trunk._head = talkative
+
+
 @pytest.mark.parametrize("name", ["dream", "dreamon"])
 def test_dream_s_text_stands_between_its_begin_and_end(name: str, folders) -> None:
     published, around = context(folders[name])
@@ -170,6 +217,7 @@ def test_an_answer_that_was_cut_off_ends_with_a_whole_line(folders) -> None:
 def test_an_empty_document_and_a_cursor_at_its_start(folders) -> None:
     for name in FILLS:
         predictor = PublishedPredictor.load(folders[name])
+        assert predictor.windows.reuse == ("dual" if name in DUAL else "none")
         assert predictor.predict(request(text="", cursor=0), Stop()).edits == ()
         made = predictor.predict(request(text="x = 1\n", cursor=0), Stop())
         assert all(edit.start == edit.end == 0 for edit in made.edits)
