@@ -22,7 +22,7 @@ from typing import Literal, NamedTuple
 from lsp_server import __version__
 from lsp_server.engine import SCRIPT_VARIABLE, ModelChoice, load_predictor
 from model.footprint import memory_gib
-from model.library import EMBEDDED
+from model.library import EMBEDDED, chosen
 from model.protocol import Request, Stop
 
 Verdict = Literal["ok", "note", "wrong"]
@@ -113,6 +113,8 @@ def _device(options: argparse.Namespace) -> Iterator[Finding]:
 def _model_files(options: argparse.Namespace) -> Iterator[Finding]:
     if script := os.environ.get(SCRIPT_VARIABLE):
         yield Finding("note", "model", f"${SCRIPT_VARIABLE} is set: answers come from {script}")
+    if (used := chosen().model) != EMBEDDED:
+        yield Finding("ok", "model", f"{used} is used (`redraft models use`)")
     folder = Path(__file__).parents[1] / "model" / EMBEDDED
     files = sorted(path for path in folder.glob("*") if path.is_file())
     if not any(path.suffix == ".safetensors" for path in files):

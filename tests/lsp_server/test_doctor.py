@@ -43,7 +43,10 @@ def test_the_exit_code_tells_of_problems(
     assert "1 problem found" in said
 
 
-def test_memory_is_a_plausible_number() -> None:
-    total, free = doctor.memory_gib()
-    assert total is None or 0.1 < total < 100_000
-    assert free is None or total is None or free <= total
+def test_a_chosen_model_is_named(home: Path, tmp_path: Path) -> None:
+    options = argparse.Namespace(no_load=True)
+    assert not any("models use" in finding.says for finding in doctor._model_files(options))
+    (home).mkdir()
+    (home / "model.json").write_text('{"model": "someone/small", "instruct": true}')
+    (first, *_) = doctor._model_files(options)
+    assert first.says == "someone/small is used (`redraft models use`)"

@@ -174,6 +174,23 @@ def test_a_mask_outside_the_embeddings_is_refused(tmp_path: Path) -> None:
     assert "4000" in message(folder)
 
 
+def test_a_tokenizer_of_another_kind_is_refused(tmp_path: Path) -> None:
+    folder, _ = save_published(tmp_path, "sdar")
+    raw = json.loads((folder / "tokenizer.json").read_text())
+    raw["model"]["vocab"]["▁the"] = 600  # a piece of SentencePiece
+    (folder / "tokenizer.json").write_text(json.dumps(raw))
+    assert "not a byte-level one" in message(folder)
+
+
+def test_begin_and_end_are_those_of_the_tokenizer(tmp_path: Path) -> None:
+    folder, _ = save_published(tmp_path, "dream")
+    rewrite(folder, bos_token_id=1, eos_token_id=[2, 3])
+    found = open_published(folder)
+    assert found.begin == found.tokenizer.control["<|beginoftext|>"]
+    assert found.end == found.tokenizer.control["<|endoftext|>"]
+    assert found.ends > {2, 3, found.end}
+
+
 @pytest.mark.parametrize(
     ("file", "says"),
     [("config.json", "config.json is missing"), ("vocab.json", "no readable tokenizer")],
