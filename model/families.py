@@ -7,6 +7,7 @@ Knows nothing of decoding or prompts; no code of a checkpoint is ever run.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -25,6 +26,7 @@ Infill = Literal["canvas", "tags", "continue"]
 SIDECAR = "redraft.json"
 MOST_POSITIONS = 33_792
 BLOCK_KEYS = ("block_size", "bd_size", "block_length", "canvas_length")
+NAMED_BLOCK = re.compile(r"-b(\d+)(?!\S)")
 END_NAMES = ("<|im_end|>", "<|eot_id|>", "<|endoftext|>", "<|end_of_text|>")
 EXPAND = "<|expand|>"
 SEED_TAGS = ("<[fim-suffix]>", "<[fim-prefix]>", "<[fim-middle]>")
@@ -149,7 +151,7 @@ FAMILIES = (
     Family(
         "dreamon",
         "DreamOn",
-        ("Dream", "DreamModel"),
+        ("DreamModel",),
         "qwen2",
         "bidirectional",
         shift=True,
@@ -162,7 +164,7 @@ FAMILIES = (
     Family(
         "dream",
         "Dream, Dream-Coder, DiffuCoder",
-        ("Dream", "DreamModel"),
+        ("DreamModel",),
         "qwen2",
         "bidirectional",
         shift=True,
@@ -170,6 +172,7 @@ FAMILIES = (
         infill="canvas",
         reuse="dual",
         framed=True,
+        context=2048,
     ),
     Family(
         "open-dcoder",
@@ -232,9 +235,7 @@ def open_published(folder: Path) -> Published:
     name = str(own.get("name") or raw.get("_name_or_path") or folder.name).rsplit("/", 1)[-1]
     try:
         config = model_config(raw, family.shape, name)
-        block = int(
-            own.get("block") or next((raw[k] for k in BLOCK_KEYS if raw.get(k)), family.block)
-        )
+        block = block_size(raw, own, family, names(raw, own, folder))
     except (KeyError, TypeError, ValueError) as error:
         raise ModelError(
             f"{folder / 'config.json'} does not describe a {family.name} model that can be run: {error}"
@@ -258,8 +259,7 @@ def recognise(
     architectures = [str(one) for one in raw.get("architectures") or []]
     signs = {str(raw.get("model_type")), *architectures}
     alike = [family for family in FAMILIES if signs & set(family.types)]
-    names = (own.get("name"), raw.get("_name_or_path"), folder.name)
-    name = " ".join(str(one) for one in names).lower()
+    name = names(raw, own, folder)
     for family in alike:
         if own.get("family") == family.name:
             return family
@@ -282,6 +282,22 @@ def recognise(
         )
     known = ", ".join(dict.fromkeys(family.name for family in FAMILIES))
     raise ModelError(f"{folder} fits no family that is known ({known}); it has {found}")
+
+
+def names(raw: Mapping[str, Any], own: Mapping[str, Any], folder: Path) -> str:
+    """All that the model is called by, in small letters."""
+    called = (own.get("name"), raw.get("_name_or_path"), folder.name)
+    return " ".join(str(one) for one in called if one).lower()
+
+
+def block_size(raw: Mapping[str, Any], own: Mapping[str, Any], family: Family, name: str) -> int:
+    """As the sidecar says, the configuration, or the model's name (`-b32`); else as the family has it."""
+    named = NAMED_BLOCK.search(name)
+    told = [own.get("block"), *(raw.get(key) for key in BLOCK_KEYS), named and named[1]]
+    block = int(next((one for one in told if one), family.block))
+    if block < 1:
+        raise ValueError(f"a block of {block} tokens is none")
+    return block
 
 
 def some_tensors(folder: Path) -> list[str]:

@@ -52,7 +52,13 @@ LLADA_KEYS = {
     "max_sequence_length": "max_position_embeddings",
     "weight_tying": "tie_word_embeddings",
 }
-LLADA_NEEDS = {"block_type": "llama", "layer_norm_type": "rms", "activation_type": "silu"}
+LLADA_NEEDS = {
+    "block_type": "llama",
+    "layer_norm_type": "rms",
+    "activation_type": "silu",
+    "scale_logits": False,
+    "input_emb_norm": False,
+}
 
 
 def llada_name(stored: str) -> str:

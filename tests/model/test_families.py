@@ -81,6 +81,22 @@ def test_block_sizes_come_from_the_checkpoint_where_it_tells_them(tmp_path: Path
     assert sizes["bd3lm"] == 32
 
 
+def test_a_block_size_in_the_name_counts_where_the_configuration_is_silent(tmp_path: Path) -> None:
+    folder, _ = save_published(tmp_path, "sdar")
+    renamed = folder.rename(tmp_path / "SDAR-1.7B-Chat-b32")
+    assert open_published(renamed).block == 32
+    rewrite(renamed, block_size=8)
+    assert open_published(renamed).block == 8
+    rewrite(renamed, "redraft.json", name="JetLM/SDAR-1.7B-Chat-b64", block=-1)
+    assert "a block of -1" in message(renamed)
+
+
+def test_a_relative_of_dream_that_decodes_otherwise_is_refused(tmp_path: Path) -> None:
+    folder, _ = save_published(tmp_path, "dream")
+    rewrite(folder, architectures=["DreamForCausalLM"], block_size=32)
+    assert "DreamForCausalLM" in message(folder)
+
+
 def test_every_family_of_the_table_is_tried() -> None:
     assert {family.name for family in FAMILIES} == {SHARED.get(name, name) for name in LAYOUTS}
 
