@@ -178,12 +178,12 @@ class PublishedPredictor:
     def _write(
         self, hole: Hole, stop: Stop, max_tokens: int, length: int | None
     ) -> tuple[Answer, str]:
-        """An answer and its text up to bytes that are none, as long as the model's places allow."""
+        """An answer and its text up to bytes that are none, as long as the model's places allow; maybe empty."""
         before = hole.before or self._begin()
         places = self.published.config.max_positions - self.published.block
         room = places - len(before) - len(hole.after)
         if room < 1:
-            raise ModelError(f"the prompt leaves no place for an answer within {places} tokens")
+            return Answer(), ""
         window = self.windows.open(before, hole.after, stop)
         answer = self.decoder.write(
             window, stop, required=hole.required, max_tokens=min(max_tokens, room), length=length
