@@ -201,6 +201,18 @@ def _models(options: argparse.Namespace) -> int:
     return models_command.run(options)
 
 
+def _remote_arguments(parser: Parser) -> None:
+    from lsp_server import remote_command
+
+    remote_command.add_arguments(parser)
+
+
+def _remote(options: argparse.Namespace) -> int:
+    from lsp_server import remote_command
+
+    return remote_command.run(options)
+
+
 def _settings(options: argparse.Namespace) -> int:
     from lsp_server.settings import settings_markdown
 
@@ -231,6 +243,11 @@ COMMANDS = {
         "show, export or delete what became of suggestions", _feedback_arguments, _feedback
     ),
     "models": Command("list, describe, choose and download models", _models_arguments, _models),
+    "remote": Command(
+        "allow services for the remote backend, list, forget or try them",
+        _remote_arguments,
+        _remote,
+    ),
     "demo": Command("see it work on a real source file", _demo_arguments, _demo),
     "doctor": Command("tell what is installed and what is wrong", _doctor_arguments, _doctor),
     "settings": Command("print the settings table", _no_arguments, _settings),

@@ -24,6 +24,7 @@ from lsp_server.engine import SCRIPT_VARIABLE, ModelChoice, load_predictor
 from model.footprint import memory_gib
 from model.library import EMBEDDED, chosen
 from model.protocol import Request, Stop
+from model.remote.consent import ConsentError, Consents
 
 Verdict = Literal["ok", "note", "wrong"]
 
@@ -182,6 +183,22 @@ def _watches(options: argparse.Namespace) -> Iterator[Finding]:
         yield Finding("note" if few else "ok", "watches", f"at most {count} folders{advice}")
 
 
+def _services(options: argparse.Namespace) -> Iterator[Finding]:
+    """Where text may be sent to, and whether it could be."""
+    services = list(Consents())
+    if not services:
+        yield Finding("ok", "services", "none is allowed: no text leaves this machine")
+        return
+    for service in services:
+        try:
+            key = "with a key" if service.key() else "without a key"
+            yield Finding("note", "services", f"{service.origin} is allowed, {key}")
+        except ConsentError as error:
+            yield Finding("wrong", "services", str(error))
+    if util.find_spec("httpx2") is None:
+        yield Finding("wrong", "services", "httpx2 is missing: pip install 'redraft[remote]'")
+
+
 def _log(options: argparse.Namespace) -> Iterator[Finding]:
     yield Finding(
         "ok", "log", "stderr (your editor's log of language servers), or `redraft lsp --log-file`"
@@ -197,5 +214,6 @@ CHECKS: tuple[Check, ...] = (
     _try_model,
     _git,
     _watches,
+    _services,
     _log,
 )

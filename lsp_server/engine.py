@@ -10,8 +10,9 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from lsp_server.settings import Settings
+from lsp_server.settings import RemoteChoice, Settings
 from model.answer import answer
 from model.feedback import data_folder
 from model.library import EMBEDDED, Choice, chosen, load
@@ -34,14 +35,21 @@ class ModelChoice:
     device: str = "auto"
     threads: int = 0
     context_tokens: int = 0
+    remote: RemoteChoice | None = None
 
     @classmethod
     def of(cls, settings: Settings) -> ModelChoice:
+        if settings.backend == "remote":
+            return cls(context_tokens=settings.context_tokens, remote=settings.remote)
         return cls(settings.model, settings.device, settings.threads, settings.context_tokens)
 
 
 def load_predictor(choice: ModelChoice) -> Predictor:
     """Load what the settings ask for. Raises whatever is wrong with it, in words for the user."""
+    if choice.remote is not None:
+        from lsp_server.remote import load_remote
+
+        return load_remote(choice.remote, choice.context_tokens)
     name = choice.model
     if name == EMBEDDED and (script := os.environ.get(SCRIPT_VARIABLE)):
         name = _SCRIPTED + script
@@ -58,6 +66,18 @@ def load_predictor(choice: ModelChoice) -> Predictor:
         tuned=data_folder(),
         instruct=wanted.instruct,
     )
+
+
+def describe_backend(predictor: Predictor | None) -> dict[str, Any]:
+    """Who answers, for the status. A predictor that asks others brings `backend`."""
+    own = getattr(predictor, "backend", None)
+    return dict(own) if isinstance(own, dict) else {"kind": "local"}
+
+
+def trouble(predictor: Predictor) -> str:
+    """What keeps a predictor from answering for now, empty when nothing does."""
+    backend = describe_backend(predictor)
+    return "" if backend.get("state", "closed") == "closed" else str(backend.get("problem", ""))
 
 
 def threshold(predictor: Predictor, mode: Mode, gate: str, *, invoked: bool) -> float:

@@ -23,7 +23,7 @@ from lsp_server.session import Session
 from lsp_server.suggestions import Suggestion
 from lsp_server.triggers import refusal
 from lsp_server.wire import Question
-from model.protocol import Cancelled, Prediction, Predictor, Request, Stop
+from model.protocol import Cancelled, Prediction, Predictor, Request, Stop, Unavailable
 
 logger = logging.getLogger(__name__)
 
@@ -137,11 +137,15 @@ class Pipeline:
             return self._silent("cancelled")
         except (DeadlineExceededError, TooBusyError) as error:
             return self._silent("deadline" if isinstance(error, DeadlineExceededError) else "busy")
+        except Unavailable as error:
+            self._tell_user(f"Redraft: {error}. It will be tried again, with growing pauses.")
+            return self._silent("unavailable")
         except Exception as error:
             return self._failed(error)
         finally:
             busy.cancel()
             self._session.status.set_busy(False)
+            self._session.status.set_trouble(engine.trouble(predictor))
             if self._since.get(question.uri) is since:
                 del self._since[question.uri]
         self._backoff.succeeded()

@@ -15,6 +15,7 @@ from lsprotocol import types as lsp
 
 from lsp_server.engine import ModelChoice, load_predictor
 from lsp_server.mood import Mood
+from model.protocol import Predictor
 
 if TYPE_CHECKING:
     from lsp_server.server import RedraftServer
@@ -26,6 +27,7 @@ async def load_model(server: RedraftServer) -> None:
     """Load what the settings choose; the server is usable, and silent, whatever happens."""
     session = server.session
     choice = ModelChoice.of(session.settings)
+    _close(session.predictor)
     session.predictor = None
     session.status.change("loading", "loading the model")
     token = await _begin(server)
@@ -41,12 +43,24 @@ async def load_model(server: RedraftServer) -> None:
         _end(server, token, "failed")
         return
     if choice != ModelChoice.of(session.settings):
+        _close(predictor)
         return  # another choice is being loaded already
+    if choice.remote is not None:
+        from lsp_server.remote import notice
+
+        if words := notice(predictor, session.workspace.roots):
+            server.tell_user(words, lsp.MessageType.Info)
     session.predictor = predictor
     session.mood = Mood()
     device = str(getattr(predictor, "device", "") or choice.device)
     session.status.change("ready", "", model=predictor.name, device=device)
     _end(server, token, predictor.name)
+
+
+def _close(predictor: Predictor | None) -> None:
+    """Hang up, where a predictor has connections."""
+    if callable(close := getattr(predictor, "close", None)):
+        close()
 
 
 async def _begin(server: RedraftServer) -> str | None:

@@ -15,7 +15,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from model.protocol import Stop
+from model.protocol import Cancelled, Stop
 
 T = TypeVar("T")
 
@@ -100,6 +100,10 @@ class Scheduler:
             raise DeadlineExceededError from None
         except asyncio.CancelledError:
             live.stop.cancel()
+            raise
+        except Cancelled:
+            if live.stop.cancelled:  # the work noticed before this task did
+                raise asyncio.CancelledError from None
             raise
         finally:
             if self._live.get(key) is live:

@@ -15,7 +15,7 @@ from lsprotocol import types as lsp
 from pygls.lsp.server import LanguageServer
 
 from diffing.positions import Encoding
-from lsp_server import __version__, next_edit, outcomes, status, wire
+from lsp_server import __version__, engine, next_edit, outcomes, status, wire
 from lsp_server.engine import ModelChoice
 from lsp_server.inline_completion import inline_completion
 from lsp_server.pipeline import Pipeline
@@ -174,6 +174,7 @@ def _register_predictions(server: RedraftServer) -> None:
             pending=ls.scheduler.pending,
             superseded=ls.scheduler.superseded,
             feedback=ls.session.feedback.state,
+            backend=engine.describe_backend(ls.session.predictor),
         )
 
 

@@ -79,9 +79,10 @@ class Session:
         self.workspace.policy.refresh()
         self._verdicts.clear()
         for name in self.history.recent_paths():
-            path = self.workspace.resolve(name)
-            if path is not None and self.workspace.policy.verdict(path, opened=True):
+            if self.workspace.excludes(name):
                 self.history.forget(name)
+        kept = [(name, diff) for name, diff in self._git_diffs if not self.workspace.excludes(name)]
+        self._git_diffs = kept
 
     def verdict(self, document: Document) -> str | None:
         """Why a document may not be read, or None."""

@@ -16,6 +16,17 @@ from typing import Any
 SECTION = "redraft"
 _OF_THE_EDITOR = frozenset({"editorInfo", "editorPluginInfo", "copilotIntegrationId"})
 """Keys that clients of other servers put into initializationOptions; they are no mistake."""
+REMOTE_PROTOCOLS = ("inception", "openai")
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteChoice:
+    """The settings of the remote backend."""
+
+    url: str = ""
+    model: str = ""
+    protocol: str = REMOTE_PROTOCOLS[0]
+    fim_template: str = ""
 
 
 def _setting(name: str, default: Any, doc: str, **limits: Any) -> Any:
@@ -64,7 +75,7 @@ class Settings:
     context_tokens: int = _setting(
         "contextTokens",
         0,
-        "Largest prompt, in tokens; 0 leaves it to Redraft (512 on a CPU, 8192 on a GPU).",
+        "Largest prompt, in tokens; 0 leaves it to Redraft (512 on a CPU, 8192 on a GPU or for a service).",
         minimum=0,
         maximum=32768,
     )
@@ -98,12 +109,44 @@ class Settings:
     threads: int = _setting(
         "threads", 0, "CPU threads for the model; 0 leaves it to Redraft.", minimum=0, maximum=512
     )
+    backend: str = _setting(
+        "backend",
+        "local",
+        "Who predicts: a model on this machine, or a service that you have allowed (`redraft remote allow`).",
+        choices=("local", "remote"),
+    )
+    remote_url: str = _setting(
+        "remote.url", "", "Address of the service, for example `https://api.inceptionlabs.ai/v1`."
+    )
+    remote_model: str = _setting(
+        "remote.model", "mercury-edit-2", "The model that the service is asked for."
+    )
+    remote_protocol: str = _setting(
+        "remote.protocol",
+        REMOTE_PROTOCOLS[0],
+        "`inception`: completions and next edits. `openai`: completions only (`/completions`).",
+        choices=REMOTE_PROTOCOLS,
+    )
+    remote_fim_template: str = _setting(
+        "remote.fimTemplate",
+        "",
+        "For `openai` services without a `suffix` field: the prompt, with `{prefix}` and `{suffix}` in it.",
+    )
     log_level: str = _setting(
         "logLevel",
         "warning",
         "What goes to the log. The text of your files is never logged.",
         choices=("debug", "info", "warning", "error"),
     )
+
+    @property
+    def remote(self) -> RemoteChoice:
+        return RemoteChoice(
+            self.remote_url.strip(),
+            self.remote_model,
+            self.remote_protocol,
+            self.remote_fim_template,
+        )
 
 
 _FIELDS: dict[str, Field[Any]] = {f.metadata["name"]: f for f in fields(Settings)}

@@ -8,7 +8,7 @@ predictions are made.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,11 +23,15 @@ _KIND = {"loading": "Normal", "ready": "Normal", "error": "Error", "disabled": "
 
 @dataclass
 class Status:
-    """Counters and the state of the model: loading, ready, error or disabled."""
+    """Counters and the state of the model: loading, ready, error or disabled.
+
+    `trouble` is what keeps a model that is ready from answering for now.
+    """
 
     notify: Callable[[str, Any], None]
     state: str = "loading"
     message: str = ""
+    trouble: str = ""
     model: str = ""
     device: str = ""
     busy: bool = False
@@ -62,7 +66,7 @@ class Status:
         }
 
     def change(self, state: str, message: str = "", model: str = "", device: str = "") -> None:
-        self.state, self.message = state, message
+        self.state, self.message, self.trouble = state, message, ""
         self.model, self.device = model or self.model, device or self.device
         self.busy = state == "loading"
         self.publish()
@@ -71,23 +75,31 @@ class Status:
         self.busy = busy
         self.publish()
 
+    def set_trouble(self, words: str) -> None:
+        self.trouble = words if self.state == "ready" else ""
+        self.publish()
+
     def publish(self) -> None:
         """Tell the client, if there is anything new to tell."""
-        now = (self.busy, _KIND[self.state], self.message)
+        kind = "Warning" if self.trouble else _KIND[self.state]
+        now = (self.busy, kind, self.trouble or self.message)
         if now != self._sent:
             self._sent = now
             busy, kind, message = now
             self.notify(NOTIFICATION, {"busy": busy, "kind": kind, "message": message})
 
-    def report(self, *, pending: int, superseded: int, feedback: str) -> dict[str, Any]:
+    def report(
+        self, *, pending: int, superseded: int, feedback: str, backend: Mapping[str, Any]
+    ) -> dict[str, Any]:
         """The answer to `redraft/status`."""
         last = self.last_prediction or {"latencyMs": None}
         return {
             "version": __version__,
             "state": self.state,
-            "message": self.message,
+            "message": self.trouble or self.message,
             "model": self.model,
             "device": self.device,
+            "backend": dict(backend),
             "busy": self.busy,
             "pending": pending,
             "superseded": superseded,

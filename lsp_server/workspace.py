@@ -62,6 +62,15 @@ class Workspace:
         candidates = [Path(name)] if Path(name).is_absolute() else [r / name for r in self.roots]
         return next((path for path in candidates if path.is_file()), None)
 
+    def excludes(self, name: str) -> bool:
+        """Whether a file that `path_name` named may not be read, be it there or gone.
+
+        Where the name stands for files of several folders, one that may not is enough.
+        """
+        files = [Path(name)] if Path(name).is_absolute() else [root / name for root in self.roots]
+        there = [path for path in files if path.is_file()] or files
+        return any(self.policy.verdict(path, opened=True) is not None for path in there)
+
 
 def file_path(uri: str) -> Path | None:
     """The path that a URI means; None for schemes that are no files."""

@@ -17,15 +17,16 @@ from model.cache import PrefixCache
 from model.config import ModelConfig, ModelError
 from model.denoise import Decoder, Decoding
 from model.denoiser import Denoiser
+from model.linear import Compute, load_peaks
 from model.tokenizer import Tokenizer
-from model.transformer import Compute, Transformer
+from model.transformer import Transformer
 
 EMBEDDED = Path(__file__).parent / "embedded"
 CONTROL_IDS = 17
 
 
 # Rows of a denoised block where each more row costs (docs/LOG.md).
-BLOCKS: Mapping[Compute, int] = {"float16": 3}
+BLOCKS: Mapping[Compute, int] = {"float16": 3, "int8": 3}
 
 
 @dataclass(slots=True)
@@ -63,14 +64,16 @@ class Bundle:
             torch.set_num_threads(threads)
         config = ModelConfig.load(folder)
         where = pick_device(device)
-        how: Compute = pick_compute(where) if compute == "auto" else compute
+        peaks = load_peaks(folder)
+        how: Compute = pick_compute(where, peaks is not None) if compute == "auto" else compute
         control = control_ids(config)
         tokenizer = Tokenizer(folder / "tokenizer.json", control)
         if tokenizer.size > config.vocab_size:
             raise ModelError(f"the tokenizer of {folder} has more tokens than its model")
         with torch.inference_mode():
-            trunk = Transformer.load(AdaptedCheckpoint(folder), config, how, where)
-            denoiser = Denoiser.load(trunk, folder, how)
+            trunk = Transformer.load(AdaptedCheckpoint(folder), config, how, where, peaks)
+            # Its canvases are of few rows.
+            denoiser = Denoiser.load(trunk, folder, "float16" if how == "int8" else how)
         dtype = torch.bfloat16 if where.type == "cuda" else torch.float32
         limit = min(max_tokens, config.max_positions)
         prefixes = PrefixCache(config, max_tokens=limit, device=where, dtype=dtype)
@@ -106,16 +109,24 @@ def pick_device(device: str) -> torch.device:
 
 def pick_decoding(compute: Compute) -> Decoding:
     """Block denoising where a few rows cost about what one does; elsewhere drafts from the context (docs/LOG.md)."""
-    return "block" if compute in ("bfloat16", "float16") else "refine"
+    return "refine" if compute == "float32" else "block"
 
 
-def pick_compute(device: torch.device) -> Compute:
-    """bfloat16 where the processor multiplies it in tiles or the device is a GPU, else float16 where the library has
-    kernels for it, else float32."""
+def pick_compute(device: torch.device, peaks: bool = False) -> Compute:
+    """bfloat16 where the processor multiplies it in tiles or the device is a GPU; else int8 where the processor sums
+    products of it in one instruction and the checkpoint has `peaks`; else float16 where the library has kernels for it;
+    else float32."""
     if device.type == "cuda":
         return "bfloat16"
-    tiles = getattr(torch.cpu, "_is_amx_tile_supported", None)
-    if tiles is not None and tiles():
+    if supports("amx_tile"):
         return "bfloat16"
+    if peaks and supports("vnni"):
+        return "int8"
     packed = device.type == "cpu" and "fbgemm" in torch.backends.quantized.supported_engines
     return "float16" if packed else "float32"
+
+
+def supports(feature: str) -> bool:
+    """Whether the processor has `amx_tile` or `vnni` (AVX-512), as far as torch can tell."""
+    asked = getattr(torch.cpu, f"_is_{feature}_supported", None)
+    return asked is not None and bool(asked())

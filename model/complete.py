@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from diffing.edits import Edit
+from model.branching import forks, write_branches
 from model.bundle import Bundle
 from model.cache import Slot
 from model.denoise import Generation, prefill
@@ -208,10 +209,15 @@ class Completer:
         passes = 0
         scores: dict[str, float] = {}
 
-        def judge(slot: Slot, made: Generation, text: str, *, complete: bool) -> None:
+        def judge(slot: Slot, made: Generation, *texts: tuple[str, bool]) -> None:
+            """Score the candidates of texts; each with whether it is complete."""
             nonlocal passes
-            fresh = candidate_texts(text, gap + suffix, complete=complete)
-            fresh = [candidate for candidate in fresh if candidate not in scores]
+            every = dict.fromkeys(
+                candidate
+                for text, whole in texts
+                for candidate in candidate_texts(text, gap + suffix, complete=whole)
+            )
+            fresh = [candidate for candidate in every if candidate not in scores]
             if fresh:
                 stop.check()
                 found, taken = self._posterior(slot, required, fresh, (gap, suffix), made)
@@ -226,18 +232,54 @@ class Completer:
                 return True
             if text.rpartition("\n")[2].strip():
                 return False
-            judge(slot, made, text, complete=False)
+            judge(slot, made, (text, False))
             return max(scores, key=scores.__getitem__) != list(scores)[-1]
 
         slot, made = write_on(self.bundle, context, required, request, stop, reference, done)
         if not made.tokens:
             made.forwards += passes
             return [], made
-        text = written(made, required)
-        judge(slot, made, text, complete=made.ended and "\n" not in text)
+        judge(slot, made, self._ending(made, required))
+        owners = dict.fromkeys(scores, made)
+        others = self._others(slot, context, required, made, ending, stop)
+        judge(slot, made, *(self._ending(other, required) for other in others))
+        for other in others:
+            made.forwards += other.forwards
+            for text in scores:
+                if written(other, required).startswith(text):
+                    owners.setdefault(text, other)
         made.forwards += passes
         whole = {text + gap if text else text: score for text, score in scores.items()}
-        return self._ranked(whole, required, made), made
+        sources = {text + gap if text else text: made for text, made in owners.items()}
+        return self._ranked(whole, required, sources), made
+
+    @staticmethod
+    def _ending(made: Generation, required: bytes) -> tuple[str, bool]:
+        """The text of a continuation, and whether it is all of its line."""
+        text = written(made, required)
+        return text, made.ended and "\n" not in text
+
+    def _others(
+        self,
+        slot: Slot,
+        context: Sequence[int],
+        required: bytes,
+        made: Generation,
+        ending: Ending,
+        stop: Stop,
+    ) -> list[Generation]:
+        """Other ways that the first line might have gone."""
+        if stop.expired:
+            return []
+        trunk, tokenizer = self.bundle.trunk, self.bundle.tokenizer
+
+        def done(other: Generation) -> bool:
+            text = written(other, required)
+            return "\n" in text.lstrip("\n") or ending.reached(text)
+
+        found = forks(made, tokenizer, required)
+        slot.rewind(min(len(slot.tokens), len(context) + len(made.tokens)))
+        return write_branches(trunk, tokenizer, slot, len(context), made, found, done, stop)
 
     def _posterior(
         self,
@@ -277,13 +319,13 @@ class Completer:
         return {c: self._known.get(ids, 0.0) for c, ids in sequences.items()}, int(bool(branches))
 
     def _ranked(
-        self, scores: dict[str, float], required: bytes, made: Generation
+        self, scores: dict[str, float], required: bytes, sources: dict[str, Generation]
     ) -> list[Completion]:
         best = max(scores.values())
         total = sum(math.exp(score - best) for score in scores.values())
         return [
             self._completion(
-                text, score - scores[""], math.exp(score - best) / total, required, made
+                text, score - scores[""], math.exp(score - best) / total, required, sources[text]
             )
             for text, score in sorted(scores.items(), key=lambda item: -item[1])
         ]

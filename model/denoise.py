@@ -37,6 +37,7 @@ PREFILL_CHUNK = 1024
 NGRAM_DRAFTS = {4: 10, 3: 6, 2: 3}
 RECENT_DRAFTS = {4: 10, 3: 10, 2: 10}
 RECENT = 4
+RIVALS = 3
 
 
 @dataclass(slots=True)
@@ -46,6 +47,7 @@ class Generation:
     `forwards` are passes of the trunk after the context was encoded. `bytes` begins with the bytes that were required;
     `ended` is set when the model or `done` ended the text, unset when a limit or the deadline did. `ends` are the
     log-probabilities of an end before each token, and behind the last where it was seen; empty without an end token.
+    `rivals` are the likeliest other tokens at each place with their log-probabilities.
     """
 
     tokens: list[int] = field(default_factory=list)
@@ -58,6 +60,7 @@ class Generation:
     kept: int = 0
     ended: bool = False
     ends: list[float] = field(default_factory=list)
+    rivals: list[tuple[tuple[int, float], ...]] = field(default_factory=list)
 
 
 def prefill(
@@ -316,7 +319,10 @@ class Decoder:
     ) -> bool:
         """Append decided tokens one by one, so that `done` ends the text at the first place it can."""
         entropies, log_probs = entropy(torch.stack(before))
+        values, likeliest = (found.tolist() for found in log_probs.topk(RIVALS + 1))
         for row, token in enumerate(tokens):
+            ranked = zip(likeliest[row], values[row], strict=True)
+            out.rivals.append(tuple(pair for pair in ranked if pair[0] != token)[:RIVALS])
             out.tokens.append(token)
             out.log_probs.append(float(log_probs[row, token]))
             out.entropies.append(float(entropies[row]))

@@ -18,17 +18,8 @@ from torch import Tensor
 
 from model.cache import KeyValueCache
 from model.config import DenoiserConfig, ModelConfig, ModelError
-from model.transformer import (
-    Compute,
-    Layer,
-    Linear,
-    Transformer,
-    additive_mask,
-    attend,
-    load_layer,
-    make_linear,
-    rms_norm,
-)
+from model.linear import Compute, Linear, make_linear
+from model.transformer import Layer, Transformer, additive_mask, attend, load_layer, rms_norm
 from model.weights import Checkpoint
 
 STEM = "denoiser"

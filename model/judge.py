@@ -27,12 +27,27 @@ class Branch:
     tokens: tuple[int, ...]
 
 
-def log_probabilities(trunk: Transformer, slot: Slot, branches: Sequence[Branch]) -> list[Tensor]:
+@dataclass(frozen=True, slots=True)
+class Aside:
+    """`tokens` that every branch reads as though they stood right before the context's token `at`.
+
+    They see only each other and the context does not see them, so the context's keys and values outlive them: what
+    changes with every key is written here (independent windows, as in Ratner et al. 2023, arXiv 2212.10947).
+    """
+
+    tokens: tuple[int, ...] = ()
+    at: int = 0
+
+
+def log_probabilities(
+    trunk: Transformer, slot: Slot, branches: Sequence[Branch], aside: Aside | None = None
+) -> list[Tensor]:
     """For each branch the log-probability of each of its tokens, `[len(tokens)]` float32.
 
     One forward pass; the slot's sequence is left as it was. The last shared token is run again as the root of its
     branches, so that no hidden state of the context need be kept.
     """
+    aside = aside or Aside()
     nodes: list[int] = []
     parents: list[int] = []
     starts: list[int] = []
@@ -56,7 +71,7 @@ def log_probabilities(trunk: Transformer, slot: Slot, branches: Sequence[Branch]
     if not nodes:
         return []
 
-    past, n = slot.cache.length, len(nodes)
+    past, beside, n = slot.cache.length, len(aside.tokens), len(nodes)
     depth = [0] * n
     inside = torch.zeros(n, n, dtype=torch.bool)
     for i, parent in enumerate(parents):
@@ -65,14 +80,19 @@ def log_probabilities(trunk: Transformer, slot: Slot, branches: Sequence[Branch]
             depth[i] = depth[parent] + 1
         inside[i, i] = True
     roots = torch.tensor(starts) - 1
-    context = torch.arange(past)[None, :] < roots[:, None]
+    allowed = torch.zeros(beside + n, past + beside + n, dtype=torch.bool)
+    allowed[:beside, past : past + beside] = torch.ones(beside, beside).tril()
+    allowed[beside:, :past] = torch.arange(past) < roots[:, None]
+    allowed[beside:, past : past + beside] = True
+    allowed[beside:, past + beside :] = inside
+    positions = [torch.arange(aside.at - beside, aside.at), roots + torch.tensor(depth)]
     device = trunk.device
     hidden = trunk.forward(
-        torch.tensor(nodes, device=device),
+        torch.tensor([*aside.tokens, *nodes], device=device),
         slot.cache,
-        positions=(roots + torch.tensor(depth)).to(device),
-        allowed=torch.cat([context, inside], dim=1).to(device),
-    )
+        positions=torch.cat(positions).to(device),
+        allowed=allowed.to(device),
+    )[beside:]
     rows = torch.tensor([i for path in paths for i in path], device=device)
     targets = torch.tensor([t for branch in branches for t in branch.tokens], device=device)
     parts = []

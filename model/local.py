@@ -32,10 +32,10 @@ from model.denoise import Decoding, Generation
 from model.draft import drafts
 from model.gate import Gate, load_for_user
 from model.infill import Infiller
+from model.linear import Compute
 from model.locate import judge_drafts
 from model.prompt import PromptWriter
 from model.protocol import Expired, Prediction, Request, Stop
-from model.transformer import Compute
 
 CPU_CONTEXT = 512
 GPU_CONTEXT = 8192

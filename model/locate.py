@@ -8,7 +8,7 @@ recent edits and the lines before. Knows nothing of how drafts are made or what 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import torch
@@ -17,7 +17,7 @@ from model.bundle import Bundle
 from model.context import Context
 from model.denoise import prefill
 from model.draft import Draft
-from model.judge import Branch, log_probabilities
+from model.judge import Aside, Branch, log_probabilities
 from model.prompt import PromptWriter, present_lines
 from model.protocol import Request, Stop
 
@@ -119,9 +119,12 @@ def judge_drafts(
 ) -> list[Judged]:
     """Judge as many of `drafts`, in order, as one prompt of `budget` tokens and one pass over the branches cover."""
     lines = request.text.split("\n")
-    head = [*writer.preamble(context), *writer.file(request.path, "")[:-1]]
+    *older, newest = context.history or ("",)
+    history = writer.preamble(replace(context, history=tuple(older)))
+    head = [*history, *writer.file(request.path, "")[:-1]]
+    aside = Aside(tuple(writer.diff(newest)) if newest else (), len(history))
     placed = [(draft, place_of(request.text, draft)) for draft in drafts]
-    chosen, ids, starts = _excerpts(writer, lines, placed, head, budget)
+    chosen, ids, starts = _excerpts(writer, lines, placed, head, budget - len(aside.tokens))
     if not chosen:
         return []
     slot = bundle.prefixes.acquire(ids)
@@ -143,7 +146,8 @@ def judge_drafts(
         branches += [branch for branch, _ in pair]
         sizes += [size for _, size in pair]
     stop.check()
-    scores = log_probabilities(bundle.trunk, slot, [b for b in branches if b.tokens])
+    told = [branch for branch in branches if branch.tokens]
+    scores = log_probabilities(bundle.trunk, slot, told, aside)
     found = iter(scores)
     totals = []
     for branch, size in zip(branches, sizes, strict=True):

@@ -79,8 +79,12 @@ class PromptWriter:
         for snippet in context.related:
             ids += self.file(snippet.path, snippet.text)
         for diff in context.history:
-            ids += [*self._file, *self.encode(diff.rstrip("\n"))]
+            ids += self.diff(diff)
         return ids
+
+    def diff(self, diff: str) -> list[int]:
+        """A recent edit, written as the file that it changes."""
+        return [*self._file, *self.encode(diff.rstrip("\n"))]
 
     def fim(self, path: str, context: Context) -> FimPrompt:
         """The prompt for the cursor at the end of `context.prefix`.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, runtime_checkable
 
@@ -62,6 +62,13 @@ class Expired(Exception):
     """The deadline passed before anything could be decided; what was encoded stays cached for the next request."""
 
 
+class Unavailable(Exception):
+    """The predictor cannot answer for some time, and paces itself; the message is for the user.
+
+    Raised once for each episode of trouble. The requests after it get a `Prediction` with `suppressed` set.
+    """
+
+
 class Stop:
     """Cancellation and deadline, looked at before every forward pass.
 
@@ -71,10 +78,27 @@ class Stop:
 
     def __init__(self, timeout: float | None = None) -> None:
         self._event = threading.Event()
+        self._lock = threading.Lock()
+        self._calls: list[Callable[[], object]] = []
         self.deadline = None if timeout is None else time.monotonic() + timeout
 
     def cancel(self) -> None:
-        self._event.set()
+        with self._lock:
+            self._event.set()
+            calls, self._calls = self._calls, []
+        for call in calls:
+            call()
+
+    def on_cancel(self, call: Callable[[], object]) -> None:
+        """Have `call` made by whoever cancels, in that thread; at once when it has happened already.
+
+        For work that waits for something and cannot look at `cancelled` meanwhile.
+        """
+        with self._lock:
+            if not self.cancelled:
+                self._calls.append(call)
+                return
+        call()
 
     @property
     def cancelled(self) -> bool:

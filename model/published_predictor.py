@@ -25,10 +25,11 @@ from model.context import ContextBuilder, RegionTooLargeError, line_offset, regi
 from model.continuing import Continuer
 from model.families import Published, Reuse, open_published
 from model.infill import offered
+from model.linear import Compute
 from model.local import CPU_CONTEXT, GPU_CONTEXT, LEAST_CONTEXT, MOST_CONTEXT
 from model.protocol import Expired, Prediction, Request, Stop
 from model.published_prompt import Chat, Hole, fenced, infill_prompt, instruction, missing_tags
-from model.transformer import Compute, Transformer
+from model.transformer import Transformer
 from model.windows import Windows
 
 NOT_SERVED = "mode-not-served"

@@ -7,9 +7,7 @@ judged, a canvas) are rows of the same pass, told apart by the attention pattern
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
 
 import torch
 import torch.nn.functional as F  # noqa: N812
@@ -17,81 +15,11 @@ from torch import Tensor
 
 from model.cache import KeyValueCache
 from model.config import ModelConfig
+from model.linear import Compute, Linear, Peaks, make_linear
 from model.rope import frequencies
 from model.weights import Checkpoint
 
-Compute = Literal["float32", "float16", "bfloat16", "int8"]
-Linear = Callable[[Tensor], Tensor]
-
 EMBEDDING_TYPES = {"float32": torch.float32, "float16": torch.float16}
-
-
-def bucket(rows: int) -> int:
-    """The number of rows, rounded up to one of few sizes."""
-    for limit, step in ((4, 1), (16, 4), (64, 16), (256, 32)):
-        if rows <= limit:
-            return -(-rows // step) * step
-    return -(-rows // 128) * 128
-
-
-class PlainLinear:
-    """`x [n, in] -> [n, out]` in the weight's own precision.
-
-    In bfloat16 on a CPU the library keeps a compiled kernel for every number of rows it has met, about 2 MB a forward
-    pass; rows are padded to a few sizes, so that memory stays bounded.
-    """
-
-    def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
-        self.weight, self.bias = weight, bias
-        self.padded = weight.dtype == torch.bfloat16 and weight.device.type == "cpu"
-
-    def __call__(self, x: Tensor) -> Tensor:
-        rows = x.shape[0]
-        x = x.to(self.weight.dtype)
-        if not self.padded:
-            return F.linear(x, self.weight, self.bias)
-        return F.linear(F.pad(x, (0, 0, 0, bucket(rows) - rows)), self.weight, self.bias)[:rows]
-
-
-class Float16Linear:
-    """`x [n, in] -> [n, out]` on an x86 CPU: float16 weights, float32 activations and sums.
-
-    Half the memory to read of float32; the library has kernels for few rows, where its float32 ones are slow.
-    """
-
-    def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
-        self.packed = torch.ops.quantized.linear_prepack_fp16(weight.float(), bias)
-
-    def __call__(self, x: Tensor) -> Tensor:
-        product: Tensor = torch.ops.quantized.linear_dynamic_fp16(x.float(), self.packed)
-        return product
-
-
-class Int8Linear:
-    """`x [n, in] -> [n, out]` on a CPU: int8 weights with a scale per output, int8 activations with a scale per row."""
-
-    def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
-        self.scale = (weight.abs().amax(1) / 127).clamp(min=1e-8)
-        self.weight = (weight / self.scale[:, None]).round().to(torch.int8).t()
-        self.bias = bias
-
-    def __call__(self, x: Tensor) -> Tensor:
-        x = x.float()
-        scale = (x.abs().amax(1, keepdim=True) / 127).clamp(min=1e-8)
-        product = torch._int_mm((x / scale).round().to(torch.int8), self.weight)
-        y = product * (scale * self.scale)
-        return y if self.bias is None else y + self.bias
-
-
-def make_linear(
-    weight: Tensor, bias: Tensor | None, compute: Compute, device: torch.device
-) -> Linear:
-    if compute == "int8":
-        return Int8Linear(weight, bias)
-    if compute == "float16":
-        return Float16Linear(weight, bias)
-    dtype = torch.bfloat16 if compute == "bfloat16" else torch.float32
-    return PlainLinear(weight.to(device, dtype), None if bias is None else bias.to(device, dtype))
 
 
 def rms_norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
@@ -99,9 +27,11 @@ def rms_norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
 
 
 def rope_tables(config: ModelConfig, device: torch.device) -> tuple[Tensor, Tensor]:
-    """cos and sin, `[max_positions, head_dim]`, for the half-rotation layout."""
+    """cos and sin, `[2 * max_positions, head_dim]`, for the half-rotation layout; position -1 is the last row."""
     turns, factor = frequencies(config.head_dim, config.rope_theta, config.rope_scaling)
-    angles = torch.outer(torch.arange(config.max_positions).float(), turns)
+    ahead = torch.arange(config.max_positions).float()
+    positions = torch.cat([ahead, ahead - config.max_positions])
+    angles = torch.outer(positions, turns)
     angles = torch.cat([angles, angles], dim=-1)
     return (factor * angles.cos()).to(device), (factor * angles.sin()).to(device)
 
@@ -172,27 +102,33 @@ class Layer:
 
 
 def load_layer(
-    weights: Checkpoint, prefix: str, config: ModelConfig, compute: Compute, device: torch.device
+    weights: Checkpoint,
+    prefix: str,
+    config: ModelConfig,
+    compute: Compute,
+    device: torch.device,
+    peaks: Peaks | None = None,
 ) -> Layer:
     """The layer whose tensors are named `{prefix}.…` in Hugging Face's way."""
 
-    def fused(*names: str) -> Linear:
+    def fused(part: str, *names: str) -> Linear:
+        peak = peaks.get(f"{prefix}.{part}") if peaks else None
         parts = [f"{prefix}.{name}" for name in names]
         weight = torch.cat([weights.get(f"{part}.weight") for part in parts])
         biases = [f"{part}.bias" for part in parts]
         bias = torch.cat([weights.get(b) for b in biases]) if biases[0] in weights else None
-        return make_linear(weight, bias, compute, device)
+        return make_linear(weight, bias, compute, device, peak)
 
     def norm(name: str) -> Tensor:
         return weights.get(f"{prefix}.{name}.weight").to(device)
 
     return Layer(
         input_norm=norm("input_layernorm"),
-        qkv=fused("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"),
-        output=fused("self_attn.o_proj"),
+        qkv=fused("qkv", "self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"),
+        output=fused("output", "self_attn.o_proj"),
         post_norm=norm("post_attention_layernorm"),
-        gate_up=fused("mlp.gate_proj", "mlp.up_proj"),
-        down=fused("mlp.down_proj"),
+        gate_up=fused("gate_up", "mlp.gate_proj", "mlp.up_proj"),
+        down=fused("down", "mlp.down_proj"),
         q_norm=norm("self_attn.q_norm") if config.qk_norm else None,
         k_norm=norm("self_attn.k_norm") if config.qk_norm else None,
     )
@@ -211,7 +147,7 @@ class Transformer:
         compute: Compute,
     ) -> None:
         self.config = config
-        self.embedding, self.layers, self.norm, self._head = embedding, layers, norm, head
+        self.embedding, self.layers, self.norm, self.unembed = embedding, layers, norm, head
         self.compute = compute
         self.device = embedding.device
         self.cos, self.sin = rope_tables(config, self.device)
@@ -223,13 +159,17 @@ class Transformer:
         config: ModelConfig,
         compute: Compute = "float32",
         device: torch.device | str = "cpu",
+        peaks: Peaks | None = None,
     ) -> Transformer:
-        """Build the trunk from a checkpoint; raises `ModelError` for missing or damaged tensors."""
+        """Build the trunk from a checkpoint; raises `ModelError` for missing or damaged tensors.
+
+        `peaks` make int8 exact enough; see `model.linear`.
+        """
         device = torch.device(device)
         embedding = weights.get("model.embed_tokens.weight")
         output = embedding if config.tie_embeddings else weights.get("lm_head.weight")
         layers = [
-            load_layer(weights, f"model.layers.{i}", config, compute, device)
+            load_layer(weights, f"model.layers.{i}", config, compute, device, peaks)
             for i in range(config.num_layers)
         ]
         return cls(
@@ -237,7 +177,7 @@ class Transformer:
             embedding.to(device, EMBEDDING_TYPES.get(compute, torch.bfloat16)),
             layers,
             weights.get("model.norm.weight").to(device),
-            make_linear(output, None, compute, device),
+            make_linear(output, None, compute, device, peaks.get("lm_head") if peaks else None),
             compute,
         )
 
@@ -279,4 +219,4 @@ class Transformer:
 
     def head(self, hidden: Tensor) -> Tensor:
         """Logits `[n, vocab]` float32 of hidden states `[n, hidden]`."""
-        return self._head(hidden).float()
+        return self.unembed(hidden).float()

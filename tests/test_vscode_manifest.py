@@ -34,5 +34,16 @@ def test_untrusted_folders_cannot_choose_what_runs() -> None:
     assert {"redraft.serverCommand", "redraft.model", "redraft.allow"} <= restricted
 
 
+def test_no_workspace_decides_where_text_is_sent() -> None:
+    """The editor ignores values of machine scope in a workspace's own settings, trusted or not."""
+    schema = GENERATOR["properties"]()
+    remote = {name for name in schema if name.startswith("redraft.remote.")} | {"redraft.backend"}
+    assert len(remote) == 5
+    assert all(schema[name]["scope"] == "machine" for name in remote)
+    assert remote <= set(
+        MANIFEST["capabilities"]["untrustedWorkspaces"]["restrictedConfigurations"]
+    )
+
+
 def test_the_lockfile_names_no_registry() -> None:
     assert '"resolved"' not in (FOLDER / "package-lock.json").read_text(encoding="utf-8")

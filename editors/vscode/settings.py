@@ -18,6 +18,11 @@ TITLE = "Server"
 MACHINE = frozenset({"model", "device", "threads"})
 """Settings that differ between machines, so that the editor does not carry them along."""
 
+USER_ONLY = frozenset(
+    {"backend", *(f"remote.{name}" for name in ("url", "model", "protocol", "fimTemplate"))}
+)
+"""Settings that a workspace cannot make: they decide where text is sent."""
+
 
 def properties() -> dict[str, dict[str, Any]]:
     """Each setting of the server as JSON schema, under its full name."""
@@ -40,6 +45,8 @@ def _schema(f: Field[Any]) -> dict[str, Any]:
     schema |= {key: f.metadata[key] for key in ("minimum", "maximum") if key in f.metadata}
     if f.metadata["name"] in MACHINE:
         schema["scope"] = "machine-overridable"
+    if f.metadata["name"] in USER_ONLY:
+        schema["scope"] = "machine"
     return schema
 
 

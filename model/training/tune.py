@@ -13,7 +13,7 @@ import math
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -25,6 +25,7 @@ from model.evaluation.picture import PictureError, check
 from model.feedback import FILE as STORE
 from model.feedback import FeedbackError, Life, Store, data_folder, from_json
 from model.gate import FILE, SETTINGS, Gate, Logistic, fingerprint, load_for_user, tuned_path
+from model.remote.predictor import GATE, gate_name
 from model.training.gate_fit import Sample, calibrated_and_unseen, tune
 from model.training.labels import label
 from model.training.threshold import THETAS, choose, interval, utility
@@ -72,6 +73,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "feedback", nargs="?", type=Path, help="JSON lines (default: your own store)"
     )
     parser.add_argument("--model", type=Path, default=EMBEDDED, help="the folder of the model")
+    parser.add_argument(
+        "--remote",
+        metavar="MODEL",
+        help="tune the gate of a service's model instead (`remote.model`)",
+    )
     parser.add_argument("--home", type=Path, help="where the tuned gate goes (default: your data)")
     parser.add_argument("--picture", type=Path, metavar="FILE", help="draw before and after (.svg)")
     parser.add_argument("--dry-run", action="store_true", help="tell only; change nothing")
@@ -84,13 +90,13 @@ def run(args: argparse.Namespace) -> int:
         if args.picture:
             check(args.picture)
         home = args.home or data_folder()
-        name = ModelConfig.load(args.model).name
+        folder, name = shipped(args)
         path = tuned_path(home, name)
         if args.rollback:
             print(rollback(path))
             return 0
-        gate = load_for_user(args.model, name, home)
-        judged = judgements(read(args.feedback, home))
+        gate = load_for_user(folder, name, home)
+        judged = judgements(relevant(read(args.feedback, home), gate.models, args.remote))
         seconds = time.perf_counter()
         seen, held = split(judged)
         candidate = tuned(gate, seen)
@@ -105,7 +111,7 @@ def run(args: argparse.Namespace) -> int:
         if args.dry_run:
             print("The new gate is better; nothing was changed (--dry-run).")
             return 0
-        about = {"base": fingerprint(args.model / FILE), "events": len(judged)}
+        about = {"base": fingerprint(folder / FILE), "events": len(judged)}
         about["made"] = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
         install(replace(final, about=about), path)
         print(
@@ -115,6 +121,22 @@ def run(args: argparse.Namespace) -> int:
         print(f"redraft tune: {error}", file=sys.stderr)
         return 1
     return 0
+
+
+def shipped(args: argparse.Namespace) -> tuple[Path, str]:
+    """The folder of the gate to begin with, and the name that the tuned one is filed under."""
+    if args.remote is None:
+        return args.model, ModelConfig.load(args.model).name
+    return GATE, gate_name(args.remote)
+
+
+def relevant(lives: Sequence[Life], sources: Container[str], model: str | None) -> list[Life]:
+    """What a gate for these sources, of this model of a service if one is named, can learn from."""
+    return [
+        life
+        for life in lives
+        if life.suggested.source in sources and model in (None, life.suggested.model)
+    ]
 
 
 def read(path: Path | None, home: Path) -> list[Life]:

@@ -10,6 +10,7 @@ import torch
 from safetensors.torch import save_file
 
 from lsp_server import doctor
+from model.remote.consent import Consents, ServiceAddress
 
 
 def test_weights_that_are_whole_and_weights_that_are_cut(tmp_path: Path) -> None:
@@ -50,3 +51,15 @@ def test_a_chosen_model_is_named(home: Path, tmp_path: Path) -> None:
     (home / "model.json").write_text('{"model": "someone/small", "instruct": true}')
     (first, *_) = doctor._model_files(options)
     assert first.says == "someone/small is used (`redraft models use`)"
+
+
+def test_services_that_text_may_be_sent_to(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    options = argparse.Namespace()
+    (finding,) = doctor._services(options)
+    assert (finding.verdict, finding.says) == ("ok", "none is allowed: no text leaves this machine")
+    Consents().allow(ServiceAddress.of("https://a.example"), key="sk-1")
+    Consents().allow(ServiceAddress.of("https://b.example"), key_variable="B_KEY")
+    monkeypatch.delenv("B_KEY", raising=False)
+    first, second = doctor._services(options)
+    assert (first.verdict, first.says) == ("note", "https://a.example is allowed, with a key")
+    assert (second.verdict, "B_KEY" in second.says) == ("wrong", True)

@@ -51,6 +51,30 @@ async def test_a_newer_request_of_the_same_key_cancels_the_older() -> None:
     await scheduler.close()
 
 
+async def test_work_that_ends_the_moment_it_is_withdrawn_counts_as_cancelled() -> None:
+    """Work that waits is woken by `on_cancel` and may be over before its task has been told."""
+    scheduler = Scheduler()
+
+    def wait(stop: Stop) -> None:
+        woken = threading.Event()
+
+        def wake() -> None:
+            woken.set()
+            time.sleep(0.05)  # the work is over when the task is told
+
+        stop.on_cancel(wake)
+        woken.wait(10)
+        stop.check()
+
+    older = asyncio.ensure_future(scheduler.run("a", always(wait), debounce_s=0, deadline_s=60))
+    while not scheduler.busy:
+        await asyncio.sleep(0.001)
+    scheduler.supersede("a")
+    with pytest.raises(asyncio.CancelledError):
+        await older
+    await scheduler.close()
+
+
 async def test_what_is_superseded_in_its_pause_is_never_prepared() -> None:
     scheduler = Scheduler()
     prepared: list[str] = []

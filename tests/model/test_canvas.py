@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import pytest
@@ -16,6 +15,8 @@ from model.families import Published, open_published
 from model.protocol import Cancelled, Stop
 from model.transformer import Transformer
 from model.windows import Windows
+
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 BEFORE = [5, 17, 3, 88, 41, 41, 9, 60, 2, 33, 70, 11, 12, 200, 7, 99, 31, 54, 21, 8, 4]
 AFTER = [44, 45, 10, 80, 81]
@@ -39,15 +40,6 @@ class Model:
         with torch.inference_mode():
             window = self.windows.open(before, after, stop)
             return CanvasDecoder(self.found, bound=bound).write(window, stop, **options)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_thread() -> Iterator[None]:
-    """Threads only get in each other's way in a model as small as this."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="module")
@@ -233,14 +225,14 @@ def biased(model: Model, token: int, by: float) -> Model:
         return logits
 
     trunk = Transformer.load(model.found.weights(), model.found.config)
-    head = trunk._head
+    head = trunk.head
 
     def leaning(hidden: Tensor) -> Tensor:
         logits = head(hidden).clone()
         logits[:, token] += by
         return logits
 
-    trunk._head = leaning
+    trunk.head = leaning
     windows = Windows(model.found, trunk, model.windows.prefixes)
     return replace(model, trunk=trunk, reference=reference, windows=windows)
 

@@ -15,6 +15,8 @@ from model.families import FAMILIES, open_published
 from model.published import QWEN_SPLIT
 from model.transformer import Transformer
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 TOKENS = [5, 17, 3, 88, 41, 41, 9, 60, 2, 33, 70, 11, 12]
 N = len(TOKENS)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +24,8 @@ from model.protocol import Predictor, Request, Stop
 from model.published_predictor import NOT_SERVED, PublishedPredictor, whole_lines
 from model.published_prompt import Chat, fenced, infill_prompt, instruction
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 FILLS = ("nemotron", "stable-diffcoder", "mdlm", "llada", "dream", "dreamon", "open-dcoder")
 DUAL = ("mdlm", "llada", "dream", "open-dcoder")
 TEXT = "def area(width, height):\n    return wi\n\nprint(area(3, 4))\n"
@@ -33,14 +34,6 @@ CHATML = (
     "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 )
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="module")
@@ -153,12 +146,12 @@ def test_nemotron_goes_on_from_the_cursor_and_the_rest_judges_how_far(folders) -
 
 def silence(predictor: PublishedPredictor) -> None:
     """Let the random model never end its text."""
-    head, control = predictor.trunk._head, sorted(predictor.published.tokenizer.control_ids)
+    head, control = predictor.trunk.head, sorted(predictor.published.tokenizer.control_ids)
 
     def talkative(hidden: torch.Tensor) -> torch.Tensor:
         return head(hidden).index_fill(1, torch.tensor(control), -1e4)
 
-    predictor.trunk._head = talkative
+    predictor.trunk.head = talkative
 
 
 @pytest.mark.parametrize("name", ["dream", "dreamon"])

@@ -5,7 +5,7 @@ import torch
 from tiny import CONFIG, random_trunk
 
 from model.config import ModelConfig
-from model.transformer import Int8Linear, PlainLinear, Transformer, bucket
+from model.transformer import Transformer
 from model.weights import Checkpoint
 
 TOKENS = torch.tensor([5, 17, 3, 88, 41, 41, 9, 60, 2, 33])
@@ -76,27 +76,6 @@ def test_same_logits_as_transformers(kind: str, tmp_path) -> None:
     torch.testing.assert_close(logits, expected, atol=2e-3, rtol=1e-3)
 
 
-def test_int8_is_close_row_by_row_whatever_the_other_rows_hold() -> None:
-    generator = torch.Generator().manual_seed(0)
-    weight = torch.randn(64, 32, generator=generator)
-    x = torch.randn(3, 32, generator=generator)
-    x[0] *= 1000  # an outlier row must not spoil its neighbours
-    exact = x @ weight.T
-    error = (Int8Linear(weight, None)(x) - exact).abs() / exact.abs().amax(1, keepdim=True)
-    assert float(error.max()) < 0.02
-
-
 def test_head_dim_and_groups_come_from_the_config() -> None:
     cache = random_trunk().new_cache(7)
     assert cache.keys.shape == (CONFIG.num_layers, CONFIG.num_kv_heads, 7, CONFIG.head_dim)
-
-
-def test_rows_are_padded_to_few_sizes_without_changing_them() -> None:
-    assert [bucket(n) for n in (1, 3, 5, 16, 17, 65, 256, 257)] == [1, 3, 8, 16, 32, 96, 256, 384]
-    assert len({bucket(n) for n in range(1, 1025)}) <= 24
-    weight = torch.randn(6, 32).bfloat16()
-    x = torch.randn(5, 32)
-    padded = PlainLinear(weight, None)
-    assert padded.padded
-    torch.testing.assert_close(padded(x), x.bfloat16() @ weight.T, atol=0.05, rtol=0.02)
-    assert padded(x).shape == (5, 6)

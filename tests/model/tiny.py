@@ -15,8 +15,9 @@ from model.cache import PrefixCache
 from model.config import DenoiserConfig, ModelConfig
 from model.denoise import Decoder, Decoding
 from model.denoiser import Denoiser
+from model.linear import PlainLinear
 from model.tokenizer import Tokenizer
-from model.transformer import Layer, PlainLinear, Transformer
+from model.transformer import Layer, Transformer
 from model.weights import save_sharded
 
 CONFIG = ModelConfig(

@@ -13,6 +13,7 @@ from model.bundle import EMBEDDED
 from model.config import ModelError
 from model.feedback import Event, Life, Store, Suggested, to_json
 from model.gate import FILE, Gate, Logistic, fingerprint, load_for_user, tuned_path
+from model.remote.predictor import gate_for
 from model.training.labels import label
 from model.training.tune import judgements, outcomes, read, tuned
 from model.training.tune_picture import reliability
@@ -171,3 +172,49 @@ def test_the_picture(tmp_path) -> None:
     assert [p for p, _, _ in points] == sorted(p for p, _, _ in points)
     draw(tmp_path / "p.svg", {"before": pairs})
     assert (tmp_path / "p.svg").read_text().startswith("<?xml")
+
+
+def of_a_service(number: int, state: str, unknown: float, model: str = "mercury-edit-2") -> Life:
+    name = f"r{number}"
+    features = {"unknown words": unknown, "inserted": 2.0}
+    suggested = Suggested(name, float(number), "fim", "remote", 0.5, features, model=model)
+    return Life(suggested, (Event(name, state, 1.0),))
+
+
+def a_users_word_on_services(count: int = 100) -> list[Life]:
+    """He takes what is made of words that stand in the file already."""
+    rng = random.Random(3)
+    chosen = [rng.choice([0.0, 1.0]) for _ in range(count)]
+    return [
+        of_a_service(n, "rejected" if unknown else "accepted", unknown)
+        for n, unknown in enumerate(chosen)
+    ]
+
+
+def test_a_services_gate_shows_all_until_it_is_tuned(tmp_path: Path) -> None:
+    feedback, home = tmp_path / "feedback.jsonl", tmp_path / "home"
+    other = [of_a_service(1000 + n, "accepted", 1.0, model="another") for n in range(50)]
+    lives = [*a_users_word_on_services(), *other, *taste(50, multi_line=True)]
+    feedback.write_text("".join(json.dumps(to_json(one)) + "\n" for one in lives))
+    for setting in VALUES:
+        assert gate_for("mercury-edit-2", home).threshold("fim", setting) == 0
+    arguments = ["tune", str(feedback), "--remote", "mercury-edit-2", "--home", str(home)]
+    assert run(arguments) == 0
+    gate = gate_for("mercury-edit-2", home)
+    liked, disliked = (
+        gate.probability("remote", {"unknown words": unknown, "inserted": 2.0})
+        for unknown in (0.0, 1.0)
+    )
+    assert disliked < gate.threshold("fim", "balanced") < liked
+    assert gate.about["events"] == 100
+    assert gate_for("another", home).threshold("fim", "balanced") == 0
+
+
+def test_a_local_gate_learns_nothing_from_what_services_said(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    feedback = tmp_path / "feedback.jsonl"
+    lives = a_users_word_on_services()
+    feedback.write_text("".join(json.dumps(to_json(one)) + "\n" for one in lives))
+    assert run(["tune", str(feedback), "--model", str(model), "--home", str(tmp_path)]) == 1
+    assert "0 suggestions were judged" in capsys.readouterr().err
