@@ -189,6 +189,18 @@ def _feedback(options: argparse.Namespace) -> int:
     return feedback_command.run(options)
 
 
+def _models_arguments(parser: Parser) -> None:
+    from lsp_server import models_command
+
+    models_command.add_arguments(parser)
+
+
+def _models(options: argparse.Namespace) -> int:
+    from lsp_server import models_command
+
+    return models_command.run(options)
+
+
 def _remote_arguments(parser: Parser) -> None:
     from lsp_server import remote_command
 
@@ -230,6 +242,7 @@ COMMANDS = {
     "feedback": Command(
         "show, export or delete what became of suggestions", _feedback_arguments, _feedback
     ),
+    "models": Command("list, describe, choose and download models", _models_arguments, _models),
     "remote": Command(
         "allow services for the remote backend, list, forget or try them",
         _remote_arguments,

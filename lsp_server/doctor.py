@@ -20,7 +20,9 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from lsp_server import __version__
-from lsp_server.engine import EMBEDDED, SCRIPT_VARIABLE, ModelChoice, load_predictor
+from lsp_server.engine import SCRIPT_VARIABLE, ModelChoice, load_predictor
+from model.footprint import memory_gib
+from model.library import EMBEDDED, chosen
 from model.protocol import Request, Stop
 from model.remote.consent import ConsentError, Consents
 
@@ -91,19 +93,6 @@ def _memory(options: argparse.Namespace) -> Iterator[Finding]:
     yield Finding("ok" if enough else "note", "memory", shown)
 
 
-def memory_gib() -> tuple[float | None, float | None]:
-    """Memory of the machine and what is free of it; None for what can't be told."""
-    meminfo = Path("/proc/meminfo")
-    if meminfo.exists():
-        rows = dict(line.split(":", 1) for line in meminfo.read_text().splitlines() if ":" in line)
-        total, free = (int(rows[key].split()[0]) / 2**20 for key in ("MemTotal", "MemAvailable"))
-        return total, free
-    try:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30, None
-    except (ValueError, OSError, AttributeError):
-        return None, None
-
-
 def _device(options: argparse.Namespace) -> Iterator[Finding]:
     if util.find_spec("torch") is None:
         yield Finding("wrong", "device", "torch is not installed")
@@ -125,6 +114,8 @@ def _device(options: argparse.Namespace) -> Iterator[Finding]:
 def _model_files(options: argparse.Namespace) -> Iterator[Finding]:
     if script := os.environ.get(SCRIPT_VARIABLE):
         yield Finding("note", "model", f"${SCRIPT_VARIABLE} is set: answers come from {script}")
+    if (used := chosen().model) != EMBEDDED:
+        yield Finding("ok", "model", f"{used} is used (`redraft models use`)")
     folder = Path(__file__).parents[1] / "model" / EMBEDDED
     files = sorted(path for path in folder.glob("*") if path.is_file())
     if not any(path.suffix == ".safetensors" for path in files):

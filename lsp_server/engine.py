@@ -15,9 +15,9 @@ from typing import Any
 from lsp_server.settings import RemoteChoice, Settings
 from model.answer import answer
 from model.feedback import data_folder
+from model.library import EMBEDDED, Choice, chosen, load
 from model.protocol import Mode, Prediction, Predictor, Request, Stop
 
-EMBEDDED = "embedded"
 SCRIPT_VARIABLE = "REDRAFT_SCRIPT"
 _SCRIPTED = "scripted:"
 
@@ -57,15 +57,14 @@ def load_predictor(choice: ModelChoice) -> Predictor:
         from model.scripted import ScriptedPredictor
 
         return ScriptedPredictor.load(Path(name.removeprefix(_SCRIPTED)).expanduser())
-    from model.local import LocalPredictor
-
-    path = None if name == EMBEDDED else Path(name).expanduser()
-    return LocalPredictor.load(
-        path,
+    wanted = chosen() if name == EMBEDDED else Choice(name)
+    return load(
+        wanted.model,
         device=choice.device,
         threads=choice.threads or None,
         context_tokens=choice.context_tokens or None,
         tuned=data_folder(),
+        instruct=wanted.instruct,
     )
 
 

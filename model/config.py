@@ -12,6 +12,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from model.positions import Scaling, longest, scaling_of
+
 
 class ModelError(Exception):
     """A checkpoint that cannot be used, with the reason in words a user can act on."""
@@ -54,6 +56,7 @@ class ModelConfig:
     special: Mapping[str, int] = field(default_factory=dict)
     denoiser: DenoiserConfig | None = None
     infill: bool = False
+    rope_scaling: Scaling = field(default_factory=dict)
 
     @property
     def groups(self) -> int:
@@ -98,13 +101,14 @@ class ModelConfig:
             head_dim=int(raw.get("head_dim") or hidden // heads),
             rope_theta=float(raw.get("rope_theta") or rope.get("rope_theta", 10000.0)),
             norm_eps=float(raw["rms_norm_eps"]),
-            max_positions=int(raw["max_position_embeddings"]),
+            max_positions=longest(raw),
             tie_embeddings=bool(raw.get("tie_word_embeddings", False)),
             attention_bias=bool(raw.get("attention_bias", kind == "qwen2")),
             qk_norm=kind == "qwen3",
             name=str(own.get("name", raw.get("_name_or_path", kind))),
             special=dict(own.get("special", {})),
             infill=bool(own.get("infill", False)),
+            rope_scaling=scaling_of(raw),
             denoiser=DenoiserConfig(
                 tuple(denoiser["trunk_layers"]), int(denoiser["block"]), int(denoiser["mask_id"])
             )

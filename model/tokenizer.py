@@ -36,13 +36,19 @@ class Tokenizer:
 
     def __init__(self, path: Path, control_ids: Iterable[int] = ()) -> None:
         try:
-            self._inner = _Tokenizer.from_file(str(path))
+            inner = _Tokenizer.from_file(str(path))
         except Exception as error:
             raise ModelError(f"{path} is not a readable tokenizer: {error}") from error
+        self._build(inner, control_ids)
+
+    def _build(self, inner: _Tokenizer, control_ids: Iterable[int]) -> None:
+        """The byte view of a loaded vocabulary; raises `KeyError` for a character that stands for no byte."""
+        self._inner = inner
         self._inner.no_truncation()
         alphabet = _byte_alphabet()
         self.control_ids = frozenset(control_ids)
-        self.size = self._inner.get_vocab_size()
+        ids = (*self._inner.get_vocab().values(), *self.control_ids)
+        self.size = max(self._inner.get_vocab_size(), 1 + max(ids, default=-1))
         self._bytes: list[bytes] = [b""] * self.size
         for token, index in self._inner.get_vocab().items():
             if index not in self.control_ids:

@@ -16,6 +16,7 @@ from torch import Tensor
 from model.cache import KeyValueCache
 from model.config import ModelConfig
 from model.linear import Compute, Linear, Peaks, make_linear
+from model.rope import frequencies
 from model.weights import Checkpoint
 
 EMBEDDING_TYPES = {"float32": torch.float32, "float16": torch.float16}
@@ -27,12 +28,12 @@ def rms_norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
 
 def rope_tables(config: ModelConfig, device: torch.device) -> tuple[Tensor, Tensor]:
     """cos and sin, `[2 * max_positions, head_dim]`, for the half-rotation layout; position -1 is the last row."""
-    half = torch.arange(0, config.head_dim, 2, dtype=torch.float32) / config.head_dim
+    turns, factor = frequencies(config.head_dim, config.rope_theta, config.rope_scaling)
     ahead = torch.arange(config.max_positions).float()
     positions = torch.cat([ahead, ahead - config.max_positions])
-    angles = torch.outer(positions, config.rope_theta**-half)
+    angles = torch.outer(positions, turns)
     angles = torch.cat([angles, angles], dim=-1)
-    return angles.cos().to(device), angles.sin().to(device)
+    return (factor * angles.cos()).to(device), (factor * angles.sin()).to(device)
 
 
 def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:

@@ -24,6 +24,7 @@ from model.evaluation.progress import progress
 from model.evaluation.report import score_tables, write_json
 from model.evaluation.score import Checker, Score, grouped, score
 from model.evaluation.variants import VariantError, build, ladder, parse_variant
+from model.library import load
 from model.protocol import Predictor
 
 if TYPE_CHECKING:
@@ -66,8 +67,13 @@ def _add_predictor(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--model",
         default="embedded",
-        help="embedded, a model folder, scripted:FILE, or propagate: no model, the last edit's "
+        help="embedded, a model folder, a pulled model, scripted:FILE, or propagate: no model, the last edit's "
         "substitution at the nearest place (default: embedded)",
+    )
+    group.add_argument(
+        "--instruct",
+        action="store_true",
+        help="ask a model that follows instructions for what it was not trained to do",
     )
     group.add_argument("--device", default="auto", help="auto, cpu, cuda, ... (default: auto)")
     group.add_argument("--threads", type=int, metavar="N", help="processor threads of the model")
@@ -152,11 +158,12 @@ def load_predictor(args: argparse.Namespace, decoding: Decoding | None = None) -
             return ScriptedPredictor.load(Path(name.removeprefix("scripted:")).expanduser())
         if name == PROPAGATE:
             return PropagateLastSubstitution()
-        from model.local import LocalPredictor
-
-        path = None if name == "embedded" else Path(name).expanduser()
-        return LocalPredictor.load(
-            path, device=args.device, threads=args.threads, decoding=decoding or args.decoding
+        return load(
+            name,
+            device=args.device,
+            threads=args.threads,
+            decoding=decoding or args.decoding,
+            instruct=args.instruct,
         )
     except Exception as error:  # whatever is wrong with a model is the user's to read
         raise UsageError(f"cannot load model {name}: {error}") from error

@@ -44,6 +44,15 @@ def test_the_exit_code_tells_of_problems(
     assert "1 problem found" in said
 
 
+def test_a_chosen_model_is_named(home: Path, tmp_path: Path) -> None:
+    options = argparse.Namespace(no_load=True)
+    assert not any("models use" in finding.says for finding in doctor._model_files(options))
+    (home).mkdir()
+    (home / "model.json").write_text('{"model": "someone/small", "instruct": true}')
+    (first, *_) = doctor._model_files(options)
+    assert first.says == "someone/small is used (`redraft models use`)"
+
+
 def test_services_that_text_may_be_sent_to(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     options = argparse.Namespace()
     (finding,) = doctor._services(options)
@@ -54,9 +63,3 @@ def test_services_that_text_may_be_sent_to(home: Path, monkeypatch: pytest.Monke
     first, second = doctor._services(options)
     assert (first.verdict, first.says) == ("note", "https://a.example is allowed, with a key")
     assert (second.verdict, "B_KEY" in second.says) == ("wrong", True)
-
-
-def test_memory_is_a_plausible_number() -> None:
-    total, free = doctor.memory_gib()
-    assert total is None or 0.1 < total < 100_000
-    assert free is None or total is None or free <= total

@@ -1,0 +1,260 @@
+"""Decoding by the open diffusion models: a canvas of masks, decided the surest places first.
+
+Responsible for the loop over steps and blocks: which places to decide, when an answer has ended, and, in a family of
+variable length, where a mask becomes two or none. Knows nothing of attention patterns (`model.windows`) or of text
+beyond the bytes an answer must begin with.
+
+The bound on joint entropy is Ben-Hamu et al. 2025 (arXiv 2505.24857); growing and shrinking canvases are DreamOn, Wu et
+al. 2026 (arXiv 2602.01326).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from model.families import Order, Published
+from model.protocol import Stop
+from model.windows import Window
+
+BOUND = 0.1
+ONE_AT_A_TIME = -1.0
+LENGTHS = (4, 8, 16, 32, 64)
+FIRST_LENGTH = 8
+
+
+@dataclass(slots=True)
+class Answer:
+    """Decided tokens up to the end, with the log-probability each had when it was decided.
+
+    `ended` tells that the model ended it, not a limit or the deadline.
+    """
+
+    tokens: list[int] = field(default_factory=list)
+    log_probs: list[float] = field(default_factory=list)
+    forwards: int = 0
+    steps: int = 0
+    ended: bool = False
+
+
+class Canvas:
+    """Places of an answer that are decided or still a mask; `offset` is where in its block it begins."""
+
+    def __init__(self, length: int, mask: int, offset: int = 0) -> None:
+        self.mask, self.offset = mask, offset
+        self.tokens = [mask] * length
+        self.log_probs = [0.0] * length
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    def masked(self, part: int | None = None) -> list[int]:
+        """The places still masked; if `part` is given only those in the first unfinished part of the block."""
+        found = [i for i, token in enumerate(self.tokens) if token == self.mask]
+        if not part or not found:
+            return found
+        first = (found[0] + self.offset) // part
+        return [i for i in found if (i + self.offset) // part == first]
+
+    def decide(self, place: int, token: int, log_prob: float) -> None:
+        self.tokens[place], self.log_probs[place] = token, log_prob
+
+    def expand(self, place: int) -> None:
+        """Two masks in one's place."""
+        self.tokens[place : place + 1] = [self.mask, self.mask]
+        self.log_probs[place : place + 1] = [0.0, 0.0]
+
+    def cut(self, place: int) -> None:
+        """Drop a place and all masks behind it."""
+        kept = [i for i, t in enumerate(self.tokens) if i < place or (i > place and t != self.mask)]
+        self.tokens = [self.tokens[i] for i in kept]
+        self.log_probs = [self.log_probs[i] for i in kept]
+
+    def end(self, ends: frozenset[int]) -> int | None:
+        """The place of an end with no mask before it."""
+        for place, token in enumerate(self.tokens):
+            if token == self.mask:
+                return None
+            if token in ends:
+                return place
+        return None
+
+
+def surest(log_probs: Tensor, order: Order, bound: float) -> Tensor:
+    """Indices of the rows of `[n, vocab]` to decide: the surest whose joint entropy bound holds, at least one.
+
+    The bound is on the sum of their entropies minus the largest, in nats. Order is by the best token's probability or
+    by entropy.
+    """
+    entropies = -(log_probs.exp() * log_probs).nan_to_num(0.0).sum(-1)
+    doubt = entropies if order == "entropy" else -log_probs.amax(-1)
+    index = doubt.argsort(stable=True)
+    ordered = entropies[index]
+    excess = ordered.cumsum(0) - ordered.cummax(0).values
+    return index[: max(1, int((excess <= bound).sum()))]
+
+
+class CanvasDecoder:
+    """The decoding loop for one model. A `bound` in nats decides several places a step, `ONE_AT_A_TIME` one.
+
+    By default several, but one where the length is variable: those models were tried so.
+    """
+
+    def __init__(self, published: Published, *, bound: float | None = None) -> None:
+        usual = ONE_AT_A_TIME if published.expand is not None else BOUND
+        self.published, self.bound = published, usual if bound is None else bound
+        self._forbidden = torch.tensor(published.forbidden, dtype=torch.long)
+
+    def write(
+        self,
+        window: Window,
+        stop: Stop,
+        *,
+        required: bytes = b"",
+        max_tokens: int = 64,
+        length: int | None = None,
+    ) -> Answer:
+        """An answer of at most `max_tokens`, in blocks, or in one canvas of `length` masks.
+
+        It begins with `required` as far as the vocabulary can. What is decided at the deadline, up to the first mask,
+        is the answer. Raises `Cancelled`.
+        """
+        answer = Answer()
+        if window.room() is None:
+            self._one(window, answer, stop, required, max_tokens, length)
+        else:
+            self._blocks(window, answer, stop, required, max_tokens)
+        answer.forwards = window.forwards
+        return answer
+
+    def _one(
+        self,
+        window: Window,
+        answer: Answer,
+        stop: Stop,
+        required: bytes,
+        max_tokens: int,
+        length: int | None,
+    ) -> None:
+        size = length or self._length(window, max_tokens, stop)
+        canvas = Canvas(min(size, max_tokens), self.published.mask)
+        self._settle(window, canvas, answer, stop, required, max_tokens)
+        self._take(answer, canvas, max_tokens)
+        answer.ended |= not canvas.masked()
+
+    def _blocks(
+        self, window: Window, answer: Answer, stop: Stop, required: bytes, max_tokens: int
+    ) -> None:
+        given = 0
+        while len(answer.tokens) < max_tokens and not answer.ended:
+            room = window.room() or 0
+            canvas = Canvas(room, self.published.mask, self.published.block - room)
+            pending = required[given:]
+            first = window.begin()
+            if first is not None:
+                self._decide(canvas, [0], first[None], 1.0, pending)
+            self._settle(window, canvas, answer, stop, pending)
+            before = len(answer.tokens)
+            self._take(answer, canvas, max_tokens)
+            given += sum(len(self._bytes(token)) for token in answer.tokens[before:])
+            if canvas.masked() or stop.expired:
+                break
+            if not answer.ended and len(answer.tokens) < max_tokens:
+                window.commit(canvas.tokens)
+
+    def _settle(
+        self,
+        window: Window,
+        canvas: Canvas,
+        answer: Answer,
+        stop: Stop,
+        required: bytes = b"",
+        most: int = 0,
+    ) -> None:
+        """Decide places until none is masked, the canvas has ended, or the deadline has passed."""
+        variable, grown = self.published.expand is not None, 0
+        while masked := canvas.masked(self.published.family.part):
+            if not variable and canvas.end(self.published.ends) is not None:
+                return
+            stop.check()
+            if stop.expired:
+                return
+            answer.steps += 1
+            logits = window.logits(canvas.tokens)
+            pending = self._pending(canvas, masked[0], required)
+            places = masked[:1] if pending else masked
+            grow = grown < most and len(canvas) < most
+            self._decide(canvas, places, logits[places], self.bound, pending, grow=grow)
+            if variable:
+                grown += self._resize(canvas, most)
+
+    def _pending(self, canvas: Canvas, first: int, required: bytes) -> bytes:
+        """What is still required of the first masked place."""
+        given = b"".join(self._bytes(token) for token in canvas.tokens[:first])
+        return required[len(given) :] if required.startswith(given) else b""
+
+    def _decide(
+        self,
+        canvas: Canvas,
+        places: Sequence[int],
+        logits: Tensor,
+        bound: float,
+        pending: bytes,
+        *,
+        grow: bool = False,
+    ) -> None:
+        """Put the best tokens into the surest of `places`; `logits [len(places), vocab]`."""
+        logits = logits.index_fill(1, self._forbidden.to(logits.device), float("-inf"))
+        expand = self.published.expand
+        if expand is not None and not grow:
+            logits[:, expand] = float("-inf")
+        if pending and (allowed := self.published.tokenizer.continuations(pending)):
+            only = torch.full_like(logits, float("-inf"))
+            only[:, allowed] = logits[:, allowed]
+            logits = only
+        log_probs = logits.log_softmax(-1)
+        for row in surest(log_probs, self.published.family.order, bound).tolist():
+            best, token = log_probs[row].max(-1)
+            canvas.decide(places[row], int(token), float(best))
+
+    def _resize(self, canvas: Canvas, most: int) -> int:
+        """Carry out what the model said of the length, two masks for an expand, none for a delete; how many grew."""
+        before = canvas.tokens.count(self.published.expand or -1)
+        for place in reversed(range(len(canvas))):
+            if canvas.tokens[place] == self.published.expand:
+                if len(canvas) < most:
+                    canvas.expand(place)
+                else:
+                    canvas.decide(place, canvas.mask, 0.0)
+        if self.published.delete in canvas.tokens:
+            canvas.cut(canvas.tokens.index(self.published.delete))
+        return before
+
+    def _length(self, window: Window, max_tokens: int, stop: Stop) -> int:
+        """How many masks to begin with: where the length is fixed, what the model is surest of at first sight."""
+        if self.published.expand is not None:
+            return min(FIRST_LENGTH, max_tokens)
+        sure: dict[int, float] = {}
+        for length in [n for n in LENGTHS if n <= max_tokens] or [max_tokens]:
+            stop.check()
+            if stop.expired and sure:
+                break
+            logits = window.logits([self.published.mask] * length)
+            sure[length] = float(logits.log_softmax(-1).amax(-1).mean())
+        return max(sure, key=sure.__getitem__)
+
+    def _take(self, answer: Answer, canvas: Canvas, max_tokens: int) -> None:
+        """Move what is decided, up to the first mask or end, from the canvas to the answer."""
+        end = canvas.end(self.published.ends)
+        masked = canvas.masked()
+        stop = end if end is not None else masked[0] if masked else len(canvas)
+        stop = min(stop, max_tokens - len(answer.tokens))
+        answer.tokens += canvas.tokens[:stop]
+        answer.log_probs += canvas.log_probs[:stop]
+        answer.ended |= stop == end
+
+    def _bytes(self, token: int) -> bytes:
+        return self.published.tokenizer.token_bytes(token)

@@ -1,0 +1,156 @@
+"""How a request is shown to an open diffusion model: a hole between two texts, or a chat.
+
+Responsible for the published prompt formats: a canvas where the hole is, fill-in-the-middle tags, and the checkpoint's
+own chat template around an instruction. Knows nothing of decoding.
+
+A chat template comes with the checkpoint and is rendered in a sandbox: it can read the messages and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from jinja2 import TemplateError
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+from model.config import ModelError
+from model.context import Context
+from model.families import Published
+from model.published import content, read_json
+
+MARK = "REDRAFT-MESSAGE"
+FENCE = "```"
+INSTRUCTION = """\
+You predict how a programmer goes on in {path}. {history}Here is the file. The lines between {open} and {close} may be \
+rewritten; {cursor} is the cursor.
+
+{fence}
+{prefix}{open}
+{region}{close}
+{suffix}
+{fence}
+
+{task} Answer with the new text of these lines in one fenced block, and nothing else.
+"""
+TASKS = {
+    "fim": "Write what belongs at the cursor and leave all else as it is.",
+    "next_edit": "Make the edit that follows from the recent ones; if none does, repeat the lines as they are.",
+}
+OPEN, CLOSE, CURSOR = "<rewrite>", "</rewrite>", "<cursor>"
+
+
+@dataclass(frozen=True, slots=True)
+class Hole:
+    """Token ids before the answer and after it, and the bytes that the answer must begin with."""
+
+    before: list[int]
+    after: list[int]
+    required: bytes = b""
+
+
+def infill_prompt(published: Published, context: Context) -> Hole:
+    """The text around the cursor, as the family was trained to see it."""
+    family, tokenizer = published.family, published.tokenizer
+    if family.infill == "tags":
+        suffix, prefix, middle = (tokenizer.control[tag] for tag in family.tags)
+        before = [
+            *(suffix, *tokenizer.encode(context.suffix)),
+            *(prefix, *tokenizer.encode(context.prefix), middle),
+        ]
+        return Hole(before, [])
+    text, required = tokenizer.heal(context.prefix)
+    begin = [published.begin] if family.framed and published.begin is not None else []
+    end = [published.end] if family.framed and published.end is not None else []
+    return Hole(
+        [*begin, *tokenizer.encode(text)], [*tokenizer.encode(context.suffix), *end], required
+    )
+
+
+def missing_tags(published: Published) -> list[str]:
+    """Tags that the family fills in with and this checkpoint lacks."""
+    return [tag for tag in published.family.tags if tag not in published.tokenizer.control]
+
+
+class Chat:
+    """The chat template of a checkpoint, for one message of the user."""
+
+    def __init__(self, published: Published, template: str) -> None:
+        self.published = published
+        environment = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True)
+        environment.globals["raise_exception"] = _refuse
+        config = read_json(published.folder / "tokenizer_config.json")
+        names = {f"{r}_token": content(config.get(f"{r}_token")) or "" for r in ("bos", "eos")}
+        try:
+            whole = environment.from_string(template).render(
+                messages=[{"role": "user", "content": MARK}],
+                add_generation_prompt=True,
+                enable_thinking=False,
+                **names,
+            )
+        except TemplateError as error:
+            raise ModelError(f"the chat template of {published.folder} fails: {error}") from error
+        if whole.count(MARK) != 1:
+            raise ModelError(
+                f"the chat template of {published.folder} does not show the message once"
+            )
+        before, after = whole.split(MARK)
+        self.before, self.after = (published.tokenizer.encode_marked(t) for t in (before, after))
+
+    @classmethod
+    def load(cls, published: Published) -> Chat | None:
+        """None for a checkpoint without a template: it was not trained to follow instructions."""
+        template = chat_template(published.folder)
+        return None if template is None else cls(published, template)
+
+    def ask(self, text: str) -> list[int]:
+        """Token ids up to where the answer begins; control tokens in `text` are text."""
+        return [*self.before, *self.published.tokenizer.encode(text), *self.after]
+
+
+def _refuse(message: str) -> None:
+    raise TemplateError(message)
+
+
+def chat_template(folder: Path) -> str | None:
+    """The template in a checkpoint's files."""
+    path = folder / "chat_template.jinja"
+    if path.exists():
+        return path.read_text(encoding="utf-8")
+    found: Any = read_json(folder / "tokenizer_config.json").get("chat_template")
+    if isinstance(found, list):
+        named: Mapping[str, str] = {row["name"]: row["template"] for row in found}
+        return named.get("default")
+    return found if isinstance(found, str) else None
+
+
+def instruction(path: str, mode: str, context: Context, cursor: int) -> str:
+    """The message that asks for the region of `context` anew; `cursor` is its offset in the region."""
+    region = context.region[:cursor] + CURSOR + context.region[cursor:]
+    diffs = "\n".join(context.history)
+    return INSTRUCTION.format(
+        path=path,
+        history=f"The recent edits were:\n\n{FENCE}diff\n{diffs}\n{FENCE}\n\n" if diffs else "",
+        open=OPEN,
+        close=CLOSE,
+        cursor=CURSOR,
+        fence=FENCE,
+        prefix=context.prefix,
+        region=region if region.endswith("\n") else region + "\n",
+        suffix=context.suffix.rstrip("\n"),
+        task=TASKS[mode],
+    )
+
+
+def fenced(text: str, region: str) -> str | None:
+    """The new region in an answer, with a line end where the old one has it; None where there is no whole block."""
+    opened, fence, rest = text.partition(FENCE)
+    if not fence or opened.strip():
+        return None
+    body, closed, _ = rest.partition("\n")[2].rpartition(FENCE)
+    if not closed:
+        return None
+    lines = body.removesuffix("\n").replace(CURSOR, "")
+    return lines + "\n" if region.endswith("\n") and lines else lines
