@@ -22,7 +22,7 @@ from model.serving.tokens import Meter
 MAX_LINES = 24
 MOST_WRITTEN = 512
 LEAST_WRITTEN = 32
-"""Fewer tokens than this make no line, and a model that ends with a line has no answer then; its text is cut instead."""
+"""Fewer tokens than this make no line, and a model that ends at a line has no answer then; its text is cut instead."""
 FIM_TOKENS, EDIT_TOKENS = 512, 256
 
 Threshold = Callable[[Mode], float]

@@ -74,8 +74,11 @@ class Ledger:
         return True
 
     def close(self) -> None:
-        """Write what waits, and close the store."""
-        self._writer.submit(self._close)
+        """Write what waits, and close the store; what is heard afterwards is not kept."""
+        with self._lock:
+            closed, self._path = self._path is None, None
+        if not closed:
+            self._writer.submit(self._close)
         self._writer.shutdown()
 
     def _write(self, path: Path, records: list[Record]) -> None:
