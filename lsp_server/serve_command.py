@@ -93,12 +93,11 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _serve(options: argparse.Namespace, token: str | None, *, loopback: bool) -> int:
-    import uvicorn
-
     from model.config import ModelError
     from model.scripted import ScriptError
     from model.serving.app import create_app
     from model.serving.security import Guard
+    from model.serving.server import server_of
     from model.serving.service import Options, Service
 
     guard = Guard(
@@ -133,21 +132,10 @@ def _serve(options: argparse.Namespace, token: str | None, *, loopback: bool) ->
         ),
         lambda mode: engine.threshold(predictor, mode, options.gate, invoked=False),
     )
-    config = uvicorn.Config(
-        create_app(service),
-        log_level="warning",
-        access_log=False,
-        server_header=False,
-        timeout_graceful_shutdown=5,
-        h11_max_incomplete_event_size=64 * 1024,
-        http="h11",
-        ws="none",
-        loop="asyncio",
-    )
     host, port = listening.getsockname()[:2]
     shown = f"[{host}]" if ":" in host else host
     print(f"Redraft serves {predictor.name} at http://{shown}:{port}", flush=True)
-    asyncio.run(uvicorn.Server(config).serve(sockets=[listening]))
+    asyncio.run(server_of(create_app(service)).serve(sockets=[listening]))
     return 0
 
 

@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
 
 TYPES = {
     400: "invalid_request_error",
@@ -45,10 +45,8 @@ class ServiceError(Exception):
         return Json({"error": error}, status_code=self.status, headers=self.headers)
 
 
-class Json(Response):
+class Json(JSONResponse):
     """JSON in ASCII: a text may hold lone surrogates, which have no UTF-8."""
-
-    media_type = "application/json"
 
     def render(self, content: Any) -> bytes:
         return dumps(content).encode("ascii")

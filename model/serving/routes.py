@@ -9,33 +9,16 @@ from collections.abc import AsyncIterator, Iterator
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Request
-from starlette.responses import Response
+from starlette.responses import PlainTextResponse, Response
 
-from model.serving import wire
+from model.serving import described, wire
 from model.serving.answers import Answer, fenced
+from model.serving.described import FAULTS, answered
 from model.serving.errors import Json, ServiceError
 from model.serving.metrics import CONTENT_TYPE
 from model.serving.prompts import PromptError, parse
 from model.serving.service import CHAT, EDITS, FIM, Service, fault
 from model.serving.streams import DONE, event, event_stream, in_lines
-
-FAULTS: dict[int | str, dict[str, Any]] = {
-    400: {
-        "model": wire.ErrorEnvelope,
-        "description": "The request is wrong, or asks for what is not supported.",
-    },
-    401: {"model": wire.ErrorEnvelope, "description": "The API key is missing or wrong."},
-    403: {"model": wire.ErrorEnvelope, "description": "This Host or Origin is not allowed."},
-    404: {"model": wire.ErrorEnvelope, "description": "No such model, path or answer."},
-    408: {"model": wire.ErrorEnvelope, "description": "The body did not come in time."},
-    413: {"model": wire.ErrorEnvelope, "description": "The body is too large."},
-    429: {
-        "model": wire.ErrorEnvelope,
-        "description": "The queue is full; `Retry-After` says when to try again.",
-    },
-    500: {"model": wire.ErrorEnvelope, "description": "The model failed."},
-    503: {"model": wire.ErrorEnvelope, "description": "No answer within the time limit."},
-}
 
 router = APIRouter(responses=FAULTS, default_response_class=Json)
 
@@ -48,7 +31,12 @@ def service_of(request: Request) -> Service:
 Served = Annotated[Service, Depends(service_of)]
 
 
-@router.post(FIM, operation_id="fim", tags=["completions"])
+@router.post(
+    FIM,
+    operation_id="fim",
+    tags=["completions"],
+    responses=answered(described.TextCompletion, streams=True),
+)
 async def fim(body: wire.FimBody, request: Request, service: Served) -> Response:
     """What goes between `prompt` and `suffix`."""
     return await fill(service, request, body, body.prompt, body.suffix, body.max_tokens, body.stop)
@@ -86,7 +74,12 @@ async def fill(
     return event_stream(events, _verdict(made))
 
 
-@router.post(EDITS, operation_id="edit", tags=["completions"])
+@router.post(
+    EDITS,
+    operation_id="edit",
+    tags=["completions"],
+    responses=answered(described.EditCompletion, streams=True),
+)
 async def edit(body: wire.EditBody, request: Request, service: Served) -> Response:
     """The region of the edit prompt, written anew, in a fence without a language."""
     service.check_model(body.model)
@@ -167,29 +160,53 @@ def _account(service: Service, endpoint: str, made: Answer) -> None:
     service.metrics.verdicts.labels(endpoint, str(made.prediction.shown).lower()).inc()
 
 
-@router.get("/v1/models", operation_id="models", tags=["models"])
-@router.get(FIM + "/models", operation_id="fim_models", tags=["models"])
-@router.get(EDITS + "/models", operation_id="edit_models", tags=["models"])
+@router.get(
+    "/v1/models", operation_id="models", tags=["models"], responses=answered(described.ModelList)
+)
+@router.get(
+    FIM + "/models",
+    operation_id="fim_models",
+    tags=["models"],
+    responses=answered(described.ModelList),
+)
+@router.get(
+    EDITS + "/models",
+    operation_id="edit_models",
+    tags=["models"],
+    responses=answered(described.ModelList),
+)
 async def models(service: Served) -> Response:
     """The model that is served."""
     return Json({"object": "list", "data": [service.model_card()]})
 
 
-@router.get(CHAT + "/models", operation_id="chat_models", tags=["models"])
+@router.get(
+    CHAT + "/models",
+    operation_id="chat_models",
+    tags=["models"],
+    responses=answered(described.ModelList),
+)
 async def chat_models(service: Served) -> Response:
     """The model that is served, if it was made for chat."""
     found = [service.model_card()] if service.author.chats else []
     return Json({"object": "list", "data": found})
 
 
-@router.get("/v1/models/{name:path}", operation_id="model", tags=["models"])
+@router.get(
+    "/v1/models/{name:path}",
+    operation_id="model",
+    tags=["models"],
+    responses=answered(described.Model),
+)
 async def model(name: str, service: Served) -> Response:
     """One model by its name."""
     service.check_model(name)
     return Json(service.model_card())
 
 
-@router.post("/feedback", operation_id="feedback", tags=["feedback"])
+@router.post(
+    "/feedback", operation_id="feedback", tags=["feedback"], responses=answered(described.Heard)
+)
 async def feedback(body: wire.FeedbackBody, service: Served) -> Response:
     """What became of an answer; the gate learns from it (`redraft tune`)."""
     if not service.ledger.heard(body.request_id, body.user_action):
@@ -198,13 +215,20 @@ async def feedback(body: wire.FeedbackBody, service: Served) -> Response:
     return Json({"status": "ok"})
 
 
-@router.get("/health", operation_id="health", tags=["service"])
+@router.get(
+    "/health", operation_id="health", tags=["service"], responses=answered(described.Health)
+)
 async def health(service: Served) -> Response:
     """Whether the service can answer."""
     return Json({"status": "ok", "model": service.name, "pending": service.engine.pending})
 
 
-@router.get("/metrics", operation_id="metrics", tags=["service"], response_class=Response)
+@router.get(
+    "/metrics",
+    operation_id="metrics",
+    tags=["service"],
+    response_class=PlainTextResponse,
+)
 async def metrics(service: Served) -> Response:
     """Counters, for Prometheus."""
     return Response(service.metrics.page(), media_type=CONTENT_TYPE)

@@ -15,12 +15,13 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from model.protocol import Stop
-from model.serving import wire
+from model.serving import described, wire
 from model.serving.author import Step, Watch, Written
 from model.serving.chat import Turn
+from model.serving.described import FAULTS, answered
 from model.serving.engine import Job
 from model.serving.errors import Json, ServiceError
-from model.serving.routes import FAULTS, Served, fill
+from model.serving.routes import Served, fill
 from model.serving.service import CHAT, TEXT, Service
 from model.serving.streams import DONE, ClientGone, event, event_stream, watched
 
@@ -32,7 +33,12 @@ Choice = Callable[[str | None, str | None, bool], dict[str, Any]]
 router = APIRouter(responses=FAULTS, default_response_class=Json)
 
 
-@router.post(TEXT, operation_id="completion", tags=["completions"])
+@router.post(
+    TEXT,
+    operation_id="completion",
+    tags=["completions"],
+    responses=answered(described.TextCompletion, streams=True),
+)
 async def completion(body: wire.CompletionBody, request: Request, service: Served) -> Response:
     """The continuation of a prompt or, with `suffix`, what goes between the two."""
     service.check_model(body.model)
@@ -52,7 +58,12 @@ async def completion(body: wire.CompletionBody, request: Request, service: Serve
     return _whole(service, "text_completion", wire.text_choice(made.text, made.finish), made)
 
 
-@router.post(CHAT, operation_id="chat", tags=["completions"])
+@router.post(
+    CHAT,
+    operation_id="chat",
+    tags=["completions"],
+    responses=answered(described.ChatCompletion, streams=True),
+)
 async def chat(body: wire.ChatBody, request: Request, service: Served) -> Response:
     """The next turn of a conversation."""
     service.check_model(body.model)

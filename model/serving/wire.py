@@ -49,7 +49,9 @@ class Body(BaseModel):
 
     model_config = ConfigDict(extra="ignore")
 
-    model: Annotated[str, StringConstraints(min_length=1, max_length=256)]
+    model: Annotated[
+        str, StringConstraints(min_length=1, max_length=256), Field(examples=["redraft"])
+    ]
     n: int | None = None
 
     def refuse(self) -> None:

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from typing import Any
 
 import httpx
-import uvicorn
 
 from model.serving.app import create_app
+from model.serving.server import server_of
 from model.serving.service import Service
 
 RULES: list[dict[str, Any]] = [
@@ -27,14 +27,7 @@ class Served:
 
     def __init__(self, service: Service) -> None:
         self.service = service
-        config = uvicorn.Config(
-            create_app(service),
-            port=0,
-            log_level="warning",
-            http="h11",
-            timeout_graceful_shutdown=1,
-        )
-        self._server = uvicorn.Server(config)
+        self._server = server_of(create_app(service), port=0)
         self._thread = threading.Thread(target=self._server.run, daemon=True)
         self._thread.start()
         until = time.monotonic() + 20

@@ -49,10 +49,16 @@ def test_few_tokens_give_a_short_answer(served: Served, tokens: int) -> None:
 def test_a_rename_is_carried_on_within_the_region(served: Served) -> None:
     lines = ("total = 1", "for x in y:", "    count += x", "print(count)", "", "print(count)")
     edits = (("src/app.py", 1, ("count = 1",), ("total = 1",)),)
-    answer = served.edit(kilo(Situation("src/app.py", lines, 0, 3, 0, 9, edits=edits))).json()
-    content = answer["choices"][0]["message"]["content"]
-    assert content == "```\ntotal = 1\nfor x in y:\n    total += x\nprint(count)\n```"
-    assert answer["redraft"]["source"] == "draft"
+    for first, last in ((0, 3), (5, 5)):
+        it = Situation("src/app.py", lines, first, last, 0, 9, edits=edits)
+        answer = served.edit(kilo(it)).json()
+        region = lines[first : last + 1]
+        content = answer["choices"][0]["message"]["content"]
+        renamed = content.removeprefix("```\n").removesuffix("\n```").split("\n")
+        changed = [(old, new) for old, new in zip(region, renamed, strict=True) if old != new]
+        assert changed
+        assert all(new == old.replace("count", "total") for old, new in changed)
+        assert answer["redraft"]["source"] == "draft"
 
 
 def test_chat(served: Served) -> None:

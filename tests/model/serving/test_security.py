@@ -105,6 +105,19 @@ def test_a_body_has_a_size(serve: Serve) -> None:
     assert untold.status_code == 413
 
 
+def test_a_head_has_a_time(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("model.serving.server.HEAD_S", 0.2)
+    for begun in (
+        b"",
+        b"GET /health HTTP/1.1\r\nHos",
+        b"GET /health HTTP/1.1\r\nHost: a\r\n\r\nGET",
+    ):
+        with socket.create_connection(("127.0.0.1", served.port), timeout=5) as slow:
+            slow.sendall(begun)
+            while slow.recv(4096):
+                pass
+
+
 def test_a_body_has_a_time(serve: Serve) -> None:
     served = serve(guard=Guard(body_seconds=0.2))
     with socket.create_connection(("127.0.0.1", served.port)) as slow:
