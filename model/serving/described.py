@@ -157,5 +157,5 @@ def answered(shape: type[BaseModel], *, streams: bool = False) -> Responses:
     """The description of a path's answer; `streams` where it also comes in pieces."""
     one: dict[str, Any] = {"model": shape, "description": "The answer."}
     if streams:
-        one["content"] = {"text/event-stream": {"schema": {"type": "string"}}}
+        one["content"] = {"text/event-stream": {}}
     return {200: one}

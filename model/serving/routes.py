@@ -97,7 +97,8 @@ async def edit(body: wire.EditBody, request: Request, service: Served) -> Respon
     if made.prediction.edits:
         service.ledger.sent(id, "next_edit", prompt.path, made.prediction)
     else:
-        text = service.no_edit_text(made, request.headers.get("user-agent", ""))
+        agent = request.headers.get("user-agent", "")
+        text = service.no_edit_text(made, reads_none=body.reads_none(agent))
     content = fenced(text)
     if not body.stream:
         choices = [wire.message_choice(content, made.finish)]

@@ -21,8 +21,10 @@ from model.serving.chat import Turn
 from model.serving.described import FAULTS, answered
 from model.serving.engine import Job
 from model.serving.errors import Json, ServiceError
+from model.serving.fim_tags import split_fim
+from model.serving.prompts import PromptError
 from model.serving.routes import Served, fill
-from model.serving.service import CHAT, TEXT, Service
+from model.serving.service import CHAT, TEXT, Service, fault
 from model.serving.streams import DONE, ClientGone, event, event_stream, watched
 
 COMPLETION_TOKENS, CHAT_TOKENS = 128, 512
@@ -40,13 +42,12 @@ router = APIRouter(responses=FAULTS, default_response_class=Json)
     responses=answered(described.TextCompletion, streams=True),
 )
 async def completion(body: wire.CompletionBody, request: Request, service: Served) -> Response:
-    """The continuation of a prompt or, with `suffix`, what goes between the two."""
+    """The continuation of a prompt or, with `suffix` or FIM tags in the prompt, what goes between the two."""
     service.check_model(body.model)
     body.refuse()
-    if body.suffix is not None:
-        return await fill(
-            service, request, body, body.text, body.suffix, body.max_tokens, body.stop
-        )
+    gap = _gap(body)
+    if gap is not None:
+        return await fill(service, request, body, *gap, body.max_tokens, body.stop)
     most, stops = body.max_tokens or COMPLETION_TOKENS, body.stop or []
 
     def write(stop: Stop, watch: Watch | None) -> Written:
@@ -56,6 +57,16 @@ async def completion(body: wire.CompletionBody, request: Request, service: Serve
         return await _stream(service, request, body, write, "text_completion", _text_choice)
     made = await service.run(request, lambda stop: write(stop, None))
     return _whole(service, "text_completion", wire.text_choice(made.text, made.finish), made)
+
+
+def _gap(body: wire.CompletionBody) -> tuple[str, str] | None:
+    """What stands before and after the cursor; None where the prompt is to be continued."""
+    if body.suffix is not None:
+        return body.text, body.suffix
+    try:
+        return split_fim(body.text)
+    except PromptError as error:
+        raise fault(error) from None
 
 
 @router.post(

@@ -36,8 +36,6 @@ EDITS, FIM, CHAT, TEXT = (
     "/v1/chat/completions",
     "/v1/completions",
 )
-KNOWS_NONE = ("zed/", "inception/", "redraft")
-"""Beginnings of the User-Agent of clients that read `None` as "no edit"; others would write it into the file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,11 +111,11 @@ class Service:
         except Exception as error:
             raise fault(error) from error
 
-    def no_edit_text(self, answer: Answer, agent: str) -> str:
+    def no_edit_text(self, answer: Answer, *, reads_none: bool) -> str:
         """What says "no edit" to a client."""
         how = self.options.no_edit
         if how == "auto":
-            how = "none" if agent.lower().startswith(KNOWS_NONE) else "unchanged"
+            how = "none" if reads_none else "unchanged"
         return "None" if how == "none" else answer.text
 
     def model_card(self) -> dict[str, Any]:

@@ -22,6 +22,10 @@ NO_SUFFIX = "<|endoftext|>"
 BLANK_LINE = ("\n\n", "\n \n")
 """Where a FIM answer ends unless the request says otherwise."""
 
+JAVASCRIPT = ("node", "undici", "axios", "bun", "deno", "continue", "kilo")
+NEXT_EDIT_MARK = "<|!@#IS_NEXT_EDIT!@#|>"
+"""What two clients put behind an edit prompt."""
+
 MAX_STOPS = 16
 MOST_TOKENS = 8192
 MAX_MESSAGES = 1024
@@ -153,6 +157,13 @@ class EditBody(Streamed):
                 "messages", "an edit is asked for with exactly one message, the user's"
             )
         return asked[-1].text
+
+    def reads_none(self, agent: str) -> bool:
+        """Whether the client is thought to read `None` as "no edit". Continue and Kilo Code would write the word into
+        the file; they are known by a system message, a stream, a mark at the end of the prompt, or their runtime."""
+        if self.stream or len(self.messages) > 1 or agent.lower().startswith(JAVASCRIPT):
+            return False
+        return not self.messages[-1].text.rstrip().endswith(NEXT_EDIT_MARK)
 
 
 class ResponseFormat(BaseModel):

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from edit_prompt_shapes import Situation, kilo
+from edit_prompt_shapes import Situation, kilo, zed
 from served import Serve, Served
 from tiny import random_bundle
 
@@ -85,7 +85,7 @@ def test_inception_edit(inception: Any) -> None:
 
 
 def test_inception_is_told_of_no_edit_as_its_service_says_it(inception: Any) -> None:
-    nothing = kilo(Situation("a.py", ("x = 1",), 0, 0, 0, 0))
+    nothing = zed(Situation("a.py", ("x = 1",), 0, 0, 0, 0))
     made = inception.edit.completions.create(
         model="mercury-edit-2", messages=[{"role": "user", "content": nothing}]
     )

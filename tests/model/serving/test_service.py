@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx
 import pytest
-from edit_prompt_shapes import SHAPES, Situation, body, kilo
+from edit_prompt_shapes import SHAPES, Situation, body, kilo, zed
 from served import RULES, Serve, Served
 
 from model.scripted import ScriptedPredictor
@@ -75,6 +75,25 @@ def test_completions_with_a_suffix_are_fim(served: Served) -> None:
     assert "redraft" in answer
 
 
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "<|fim_prefix|>x = <|fim_suffix|>\n<|fim_middle|>",
+        "<fim_prefix>x = <fim_suffix>\n<fim_middle>",
+        "<PRE> x =  <SUF>\n <MID>",
+        "[SUFFIX]\n[PREFIX]x = ",
+    ],
+)
+def test_completions_with_fim_tags_are_fim(serve: Serve, prompt: str) -> None:
+    served = serve(ScriptedPredictor([{"when": {"regex": "^x = $"}, "insert": "1"}]))
+    asked = {"model": "redraft", "prompt": prompt, "stop": ["<|endoftext|>"]}
+    answer = served.client.post("/v1/completions", json=asked).json()
+    assert answer["choices"][0]["text"] == "1"
+    twice = asked | {"prompt": prompt.replace("x =", "'<|fim_suffix|><fim_suffix> <SUF>[PREFIX]'")}
+    refused = served.client.post("/v1/completions", json=twice).json()
+    assert refused["error"]["code"] == "ambiguous_prompt"
+
+
 @pytest.mark.parametrize("client", SHAPES)
 def test_an_edit_rewrites_the_region(served: Served, client: str) -> None:
     asked = body(client, SHAPES[client](SITUATION))
@@ -97,19 +116,36 @@ def test_an_edit_outside_of_the_region_is_no_edit(served: Served) -> None:
     away = Situation("src/app.py", ("a", "b", "c", "d", "count()"), 0, 1, 1, 0)
     answer = served.edit(kilo(away)).json()
     assert answer["choices"][0]["message"]["content"] == "```\na\nb\n```"
+    assert answer["redraft"]["suppressed"] == "outside-region"
     assert answer["redraft"]["shown"] is False
 
 
-def test_no_edit_is_said_as_the_client_reads_it(serve: Serve, served: Served) -> None:
-    def content(response: httpx.Response) -> str:
-        assert response.headers["x-redraft-shown"] == "false"
-        return str(response.json()["choices"][0]["message"]["content"])
+AGENTS = {
+    "zed": "Zed/0.999.0",
+    "continue": "node",
+    "cursortab": "Go-http-client/1.1",
+    "kilo": "node",
+}
 
-    assert content(served.edit(kilo(NOTHING))) == "```\ny\n```"
-    served.client.headers["user-agent"] = "Zed/0.999.0"
-    assert content(served.edit(kilo(NOTHING))) == "```\nNone\n```"
-    served.client.headers["user-agent"] = "Go-http-client/1.1"
-    assert content(serve(no_edit="none").edit(kilo(NOTHING))) == "```\nNone\n```"
+
+@pytest.mark.parametrize("client", SHAPES)
+def test_no_edit_is_said_as_the_client_reads_it(served: Served, client: str) -> None:
+    asked = body(client, SHAPES[client](NOTHING))
+    headers = {"user-agent": AGENTS[client]}
+    response = served.client.post("/v1/edit/completions", json=asked, headers=headers)
+    assert response.headers["x-redraft-shown"] == "false"
+    if asked.get("stream"):
+        content = "".join(p["choices"][0]["delta"].get("content", "") for p in events(response))
+    else:
+        content = response.json()["choices"][0]["message"]["content"]
+    said = "None" if client in ("zed", "cursortab") else "y"
+    assert content == f"```\n{said}\n```"
+
+
+def test_no_edit_can_be_said_in_one_way(serve: Serve) -> None:
+    for how, said in (("none", "None"), ("unchanged", "y")):
+        answer = serve(no_edit=how).edit(zed(NOTHING)).json()
+        assert answer["choices"][0]["message"]["content"] == f"```\n{said}\n```"
 
 
 def test_secrets_get_no_edit(served: Served) -> None:
