@@ -164,7 +164,7 @@ if __name__ == "__main__":
 
     logging.disable(logging.WARNING)
     count = int(sys.argv[1])
-    service = Served(Service(ScriptedPredictor(RULES), Options(Guard(body_seconds=0.3))))
+    service = Served(Service(ScriptedPredictor(RULES), Options(Guard(body_seconds=0.05))))
     print(
         dict(
             fuzz(
