@@ -48,6 +48,7 @@ class Job(Generic[T]):
         """The result. Raises what the work raised, `Cancelled` when it was abandoned, `Overdue` when its time passed
         by far."""
         waiting = asyncio.wrap_future(self.future)
+        waiting.add_done_callback(lambda done: done.cancelled() or done.exception())
         done, _ = await asyncio.wait({waiting}, timeout=self.timeout + GRACE_S)
         if not done:
             self.abandon()

@@ -12,7 +12,15 @@ import uuid
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    WithJsonSchema,
+)
 
 from model.serving.errors import unsupported
 
@@ -26,7 +34,7 @@ JAVASCRIPT = ("node", "undici", "axios", "bun", "deno", "continue", "kilo")
 NEXT_EDIT_MARK = "<|!@#IS_NEXT_EDIT!@#|>"
 """What two clients put behind an edit prompt."""
 
-MAX_STOPS = 16
+MAX_STOPS, MAX_STOP = 16, 256
 MOST_TOKENS = 8192
 MAX_MESSAGES = 1024
 
@@ -35,16 +43,20 @@ def _as_list(value: Any) -> Any:
     return [value] if isinstance(value, str) else value
 
 
-def _at_most(value: Any) -> Any:
+def _at_most(value: int) -> int:
     """Numbers above the limit mean the limit."""
-    return min(value, MOST_TOKENS) if isinstance(value, int) else value
+    return min(value, MOST_TOKENS)
 
 
-Tokens = Annotated[int, Field(ge=1, le=MOST_TOKENS), BeforeValidator(_at_most)]
+_STOP = {"type": "string", "minLength": 1, "maxLength": MAX_STOP}
+_STOPS = {"type": "array", "items": _STOP, "maxItems": MAX_STOPS}
+
+Tokens = Annotated[int, Field(ge=1), AfterValidator(_at_most)]
 Stops = Annotated[
-    list[Annotated[str, StringConstraints(min_length=1, max_length=256)]],
+    list[Annotated[str, StringConstraints(min_length=1, max_length=MAX_STOP)]],
     Field(max_length=MAX_STOPS),
     BeforeValidator(_as_list),
+    WithJsonSchema({"anyOf": [_STOP, _STOPS]}),
 ]
 
 

@@ -15,15 +15,15 @@ from model.serving.security import Guard
 
 schemathesis = pytest.importorskip("schemathesis", reason="schemathesis is not installed")
 
-QUICK = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+QUICK = settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
 
 
 def test_changed_requests_and_raw_bytes(serve: Serve) -> None:
     served = serve(ScriptedPredictor(RULES), guard=Guard(body_seconds=0.2))
     before = served.fim().json()["choices"]
-    seen = fuzz(served.port, 400, seed=3)
-    assert seen[200] > 20
-    assert seen[400] > 50
+    seen = fuzz(served.port, 250, seed=3)
+    assert seen[200] > 10
+    assert seen[400] > 40
     assert served.service.engine.pending == 0
     assert served.fim().json()["choices"] == before
 

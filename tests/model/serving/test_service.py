@@ -44,6 +44,7 @@ def test_fim(served: Served) -> None:
 
 def test_stop_strings_are_the_clients(served: Served) -> None:
     assert served.fim(stop=[]).json()["choices"][0]["text"] == RULES[3]["insert"]
+    assert served.fim(max_tokens=10**30).json()["choices"][0]["finish_reason"] == "stop"
     assert served.fim(stop="+").json()["choices"][0]["text"] == "a "
     assert served.fim(stop=["\n", "b"]).json()["choices"][0]["text"] == "a + "
 
