@@ -119,7 +119,7 @@ def test_a_head_has_a_time(served: Served, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_a_body_has_a_time(serve: Serve) -> None:
-    served = serve(guard=Guard(body_seconds=0.2))
+    served = serve(guard=Guard(body_seconds=1.0))
     with socket.create_connection(("127.0.0.1", served.port)) as slow:
         slow.sendall(b"POST /feedback HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n{")
         slow.settimeout(5)
