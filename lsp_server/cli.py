@@ -213,6 +213,21 @@ def _remote(options: argparse.Namespace) -> int:
     return remote_command.run(options)
 
 
+def _serve_arguments(parser: Parser) -> None:
+    from lsp_server import serve_command
+
+    serve_command.add_arguments(parser)
+
+
+def _serve(options: argparse.Namespace) -> int:
+    from lsp_server import serve_command
+
+    set_up_logging(None)
+    code = serve_command.run(options)
+    sys.stdout.flush()
+    leave(code)
+
+
 def _settings(options: argparse.Namespace) -> int:
     from lsp_server.settings import settings_markdown
 
@@ -226,6 +241,7 @@ def _no_arguments(parser: Parser) -> None:
 
 COMMANDS = {
     "lsp": Command("run the language server", _lsp_arguments, _lsp),
+    "serve": Command("serve the model over http", _serve_arguments, _serve),
     "predict": _of_evaluation("predict", "answer a file of cases"),
     "eval": _of_evaluation("eval", "answer a file of cases and score the answers"),
     "bench": _of_evaluation("bench", "measure speed"),

@@ -87,10 +87,12 @@ class Newlines:
         """The same request with `\\n` as the only line end."""
         if "\r" not in self.text and not any("\r" in diff for diff in request.history):
             return replace(request, related=tuple(map(_plain_snippet, request.related)))
+        region = request.region
         return replace(
             request,
             text=_FOREIGN_EOL.sub("\n", self.text),
             cursor=self._inwards(request.cursor),
+            region=None if region is None else (self._inwards(region[0]), self._inwards(region[1])),
             history=tuple(diff.replace("\r\n", "\n") for diff in request.history),
             related=tuple(map(_plain_snippet, request.related)),
         )

@@ -201,6 +201,7 @@ class Decoder:
         done: Callable[[Generation], bool] = lambda _: False,
         reference: Sequence[int] = (),
         stop: Stop | None = None,
+        watch: Callable[[Sequence[int], Sequence[int]], None] = lambda decided, drafted: None,
     ) -> Generation:
         """Continue `context` (at least one token) until `done`, a control token, a limit or the deadline.
 
@@ -208,6 +209,7 @@ class Decoder:
         `hidden [1, hidden]` is the context's last state if the caller has encoded it into `slot`.
         `required` are bytes the continuation must begin with. `reference` are tokens from elsewhere that drafts may
         be copied from; what was generated recently is always tried first, because the next key mostly agrees with it.
+        `watch` sees each state of the canvas: the decided tokens, and the drafted ones that are yet to be verified.
         Raises `Cancelled` when the request was withdrawn.
         """
         stop = stop or Stop()
@@ -232,6 +234,7 @@ class Decoder:
             sequence.append(first)
             draft = [] if pending else self._draft(slot, sequence, first, hidden, out, stop)
             draft = draft[: max_tokens - len(out.tokens) - 1]
+            watch([*out.tokens, first], draft)
             hidden, rows = self._commit(slot, [first, *draft], out, stop)
             accepted = self._verify(rows, draft)
             slot.rewind(len(slot.tokens) - len(draft) + accepted)
@@ -241,6 +244,7 @@ class Decoder:
             stopped = self._record(
                 out, [logits, *rows[:accepted]], [first, *draft[:accepted]], done
             )
+            watch(out.tokens, ())
             if stopped:
                 break
             hidden, logits = hidden[accepted : accepted + 1], rows[accepted]

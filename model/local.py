@@ -29,7 +29,7 @@ from model.complete import Completer
 from model.config import ModelError
 from model.context import Context, ContextBuilder
 from model.denoise import Decoding, Generation
-from model.draft import drafts
+from model.draft import Draft, drafts
 from model.gate import Gate, load_for_user
 from model.infill import Infiller
 from model.linear import Compute
@@ -191,7 +191,7 @@ class LocalPredictor:
 
     def _judged_drafts(self, request: Request, work: Work, stop: Stop) -> list[Candidate]:
         """Drafts of the next edit, each judged against the present text."""
-        proposals = drafts(request)[:JUDGED]
+        proposals = wanted(request, drafts(request))[:JUDGED]
         if not proposals:
             return []
         context = self._history_only(request)
@@ -235,6 +235,14 @@ def settled_history(request: Request) -> tuple[str, ...]:
         row[:1] == "+" and row[1:].strip().startswith(line) for row in newest.split("\n")
     )
     return request.history[:-1] if growing else request.history
+
+
+def wanted(request: Request, proposals: list[Draft]) -> list[Draft]:
+    """The drafts that change something where the caller can use it."""
+    if request.region is None:
+        return proposals
+    small = ((one, shrink(request.text, one.edit)) for one in proposals)
+    return [one for one, edit in small if edit is not None and request.wants(edit)]
 
 
 def mid_typing(request: Request) -> bool:

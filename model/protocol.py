@@ -32,7 +32,8 @@ class Request:
 
     `cursor` is a code point offset into `text`. `history` holds unified diffs, oldest first, over any file of the
     workspace; `text` already contains them. `path` is relative to the workspace where there is one. `signals` are
-    numbers that the caller knows of the user and that a gate may weigh, such as how fast he types.
+    numbers that the caller knows of the user and that a gate may weigh, such as how fast he types. Edits outside of
+    `region`, code point offsets into `text`, are of no use to the caller; None wants them wherever they are.
     """
 
     mode: Mode
@@ -46,12 +47,23 @@ class Request:
     signals: Mapping[str, float] = field(default_factory=dict, hash=False)
     max_tokens: int = 64
     max_lines: int = 12
+    region: tuple[int, int] | None = None
 
     def __post_init__(self) -> None:
         if not 0 <= self.cursor <= len(self.text):
             raise ValueError(
                 f"cursor {self.cursor} is outside the text of {len(self.text)} characters"
             )
+
+    def wants(self, edit: Edit) -> bool:
+        """Whether the caller has a use for an edit at this place. Lines that are put right behind the region count as
+        put at its end."""
+        if self.region is None:
+            return True
+        first, last = self.region
+        if edit.start == edit.end == last + 1 and self.text[last] == "\n":
+            return edit.new_text.endswith("\n")
+        return first <= edit.start <= edit.end <= last
 
 
 class Cancelled(Exception):

@@ -53,6 +53,9 @@ class Tokenizer:
         for token, index in self._inner.get_vocab().items():
             if index not in self.control_ids:
                 self._bytes[index] = bytes(alphabet[ch] for ch in token)
+        named = ((self._inner.id_to_token(i), i) for i in sorted(self.control_ids))
+        self._control_ids = {str(name): index for name, index in named if name}
+        self._control = regex.compile("|".join(map(regex.escape, self._control_ids)) or r"(?!)")
         self._sorted = sorted((piece, i) for i, piece in enumerate(self._bytes) if piece)
         self._exact = dict(self._sorted)
 
@@ -60,6 +63,19 @@ class Tokenizer:
         """Token ids of `text`; lone surrogates become U+FFFD. Never yields a control token."""
         ids: list[int] = self._inner.encode(_encodable(text), add_special_tokens=False).ids
         return ids
+
+    def encode_template(self, text: str) -> list[int]:
+        """Token ids of a text of our own, where the names of control tokens stand for them."""
+        ids: list[int] = []
+        at = 0
+        for match in self._control.finditer(text):
+            ids += [*self.encode(text[at : match.start()]), self._control_ids[match[0]]]
+            at = match.end()
+        return [*ids, *self.encode(text[at:])]
+
+    def control_id(self, name: str) -> int | None:
+        """The id of a control token, None where the vocabulary has none of that name."""
+        return self._control_ids.get(name)
 
     def count(self, text: str) -> int:
         return len(self.encode(text))

@@ -147,3 +147,20 @@ def test_a_block_is_filled_in_as_many_steps_as_allowed() -> None:
     assert (len(many), steps) == (5, 5)  # one row a step under a bound of nothing
     assert denoiser.shape.mask_id not in many or denoiser.shape.mask_id in one
     assert slot.tokens == CONTEXT
+
+
+def test_watching_shows_drafts_and_what_became_of_them() -> None:
+    bundle = random_bundle("block")
+    states: list[tuple[list[int], list[int]]] = []
+    context = bundle.tokenizer.encode("def f(a):\n    return")
+    slot = bundle.prefixes.acquire(context)
+    made = bundle.decoder.generate(
+        slot,
+        context,
+        max_tokens=12,
+        watch=lambda decided, drafted: states.append((list(decided), list(drafted))),
+    )
+    assert any(drafted for _, drafted in states)
+    assert states[-1] == (made.tokens, [])
+    for decided, _ in states:
+        assert made.tokens[: len(decided)] == decided

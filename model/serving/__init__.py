@@ -1,0 +1,1 @@
+"""The model as an HTTP service, on Inception's and OpenAI's wire."""

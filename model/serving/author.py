@@ -1,0 +1,272 @@
+"""Free text: the continuation of a prompt, and the next turn of a conversation.
+
+Responsible for prompts of tokens, for stop strings, and for what can be seen of a text while it is being made. Knows
+nothing of HTTP, of files or of edits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import torch
+
+from model.bundle import Bundle
+from model.denoise import Generation
+from model.protocol import Predictor, Request, Stop
+from model.serving.chat import Turn, load_template
+from model.serving.tokens import Meter
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What there is of a text. `text` is all of it, `decided` how much of it will not change, in characters;
+    `progress` goes from 0 to 1."""
+
+    text: str
+    decided: int
+    progress: float
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A text, how it ended (`stop` or `length`), and what it took."""
+
+    text: str
+    finish: str
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
+    tokens: int = 0
+
+
+class TooLong(ValueError):
+    """The prompt leaves no room for an answer."""
+
+
+class NoChat(ValueError):
+    """The model was not made for chat."""
+
+
+Watch = Callable[[Step], None]
+
+
+class Author(Protocol):
+    """Writes free text. `watch` is called from the thread that writes."""
+
+    @property
+    def chats(self) -> bool: ...
+
+    def complete(
+        self,
+        prompt: str,
+        max_tokens: int,
+        stops: Sequence[str],
+        stop: Stop,
+        watch: Watch | None = None,
+    ) -> Written: ...
+
+    def chat(
+        self,
+        turns: Sequence[Turn],
+        max_tokens: int,
+        stops: Sequence[str],
+        stop: Stop,
+        watch: Watch | None = None,
+    ) -> Written: ...
+
+
+def author_for(predictor: Predictor) -> Author:
+    """The best author that a predictor allows."""
+    bundle: Any = getattr(predictor, "bundle", None)
+    return PredictorAuthor(predictor) if bundle is None else BundleAuthor(bundle)
+
+
+class PredictorAuthor:
+    """Continues a prompt with what a predictor puts at its end; holds no conversations."""
+
+    chats = False
+
+    def __init__(self, predictor: Predictor) -> None:
+        self._predictor, self._meter = predictor, Meter(predictor)
+
+    def complete(
+        self,
+        prompt: str,
+        max_tokens: int,
+        stops: Sequence[str],
+        stop: Stop,
+        watch: Watch | None = None,
+    ) -> Written:
+        request = Request("fim", "", prompt, len(prompt), max_tokens=max_tokens)
+        made = self._predictor.predict(request, stop)
+        whole = "".join(edit.new_text for edit in made.edits if edit.start == len(prompt))
+        text = before_stop(whole, stops)
+        short = self._meter.first(text, max_tokens)
+        cut = short != text or (made.truncated and text == whole)
+        if watch is not None:
+            watch(Step(short, len(short), 1.0))
+        counts = self._meter.count(prompt), 0, self._meter.count(short)
+        return Written(short, "length" if cut else "stop", *counts)
+
+    def chat(
+        self,
+        turns: Sequence[Turn],
+        max_tokens: int,
+        stops: Sequence[str],
+        stop: Stop,
+        watch: Watch | None = None,
+    ) -> Written:
+        raise NoChat(f"the model {self._predictor.name} was not made for chat")
+
+
+class BundleAuthor:
+    """Writes with the model of a bundle; greedy, so that equal prompts give equal texts."""
+
+    def __init__(self, bundle: Bundle) -> None:
+        self.bundle = bundle
+        self._template = load_template(bundle.folder)
+
+    @property
+    def chats(self) -> bool:
+        return self._template is not None
+
+    def complete(
+        self,
+        prompt: str,
+        max_tokens: int,
+        stops: Sequence[str],
+        stop: Stop,
+        watch: Watch | None = None,
+    ) -> Written:
+        """Continue a text. Raises `TooLong`, and `Expired` when not even the prompt could be read in time."""
+        head, required = self.bundle.tokenizer.heal(prompt)
+        start = self.bundle.config.special.get("endoftext")
+        context = self.bundle.tokenizer.encode(head)
+        if not context:
+            context = [start if start is not None else 0]
+        return self._write(context, required, max_tokens, stops, stop, watch)
+
+    def chat(
+        self,
+        turns: Sequence[Turn],
+        max_tokens: int,
+        stops: Sequence[str],
+        stop: Stop,
+        watch: Watch | None = None,
+    ) -> Written:
+        """Answer a conversation. Raises `NoChat`, `TooLong`, and ValueError where the template refuses it."""
+        if self._template is None:
+            raise NoChat(f"the model {self.bundle.config.name} was not made for chat")
+        context = self._template.tokens(self.bundle.tokenizer, turns)
+        return self._write(context, b"", max_tokens, stops, stop, watch)
+
+    @torch.inference_mode()
+    def _write(
+        self,
+        context: list[int],
+        required: bytes,
+        max_tokens: int,
+        stops: Sequence[str],
+        stop: Stop,
+        watch: Watch | None,
+    ) -> Written:
+        room = self.bundle.prefixes.max_tokens - len(context) - len(required)
+        if room < 1:
+            raise TooLong(
+                f"the prompt has {len(context)} tokens, and the model reads "
+                f"{self.bundle.prefixes.max_tokens} with its answer"
+            )
+        most = min(max_tokens, room)
+        cached = self.bundle.prefixes.shared(context)
+        slot = self.bundle.prefixes.acquire(context)
+        screen = _Screen(self.bundle, required, stops, most, watch)
+        made = self.bundle.decoder.generate(
+            slot,
+            context,
+            required=required,
+            max_tokens=most + _spent(self.bundle, required),
+            done=screen.stopped,
+            stop=stop,
+            watch=screen.show,
+        )
+        text = screen.final(made)
+        ended = made.ended
+        if watch is not None:
+            watch(Step(text, len(text), 1.0))
+        return Written(
+            text,
+            "stop" if ended else "length",
+            len(context),
+            cached,
+            len(made.tokens),
+        )
+
+
+def _spent(bundle: Bundle, required: bytes) -> int:
+    """Tokens that go to what the text must begin with, which is the prompt's."""
+    return len(bundle.tokenizer.forced(required)) + bool(required)
+
+
+class _Screen:
+    """Turns the states of a canvas into texts for whoever watches."""
+
+    def __init__(
+        self,
+        bundle: Bundle,
+        required: bytes,
+        stops: Sequence[str],
+        most: int,
+        watch: Watch | None,
+    ) -> None:
+        self._bytes = bundle.tokenizer.token_bytes
+        self._skip, self._stops, self._most, self._watch = len(required), stops, most, watch
+
+    def stopped(self, made: Generation) -> bool:
+        """Whether a stop string stands in the text."""
+        if not self._stops:
+            return False
+        text = self._text(made.bytes)
+        return before_stop(text, self._stops) != text
+
+    def show(self, decided: Sequence[int], drafted: Sequence[int]) -> None:
+        if self._watch is None:
+            return
+        sure = b"".join(map(self._bytes, decided))
+        text = self._text(sure + b"".join(map(self._bytes, drafted)))
+        text = before_stop(text, self._stops)
+        settled = _settled(self._text(sure), self._stops)
+        common = min(settled, len(text))
+        self._watch(Step(text, common, min(len(decided) / self._most, 0.99)))
+
+    def final(self, made: Generation) -> str:
+        return before_stop(self._text(made.bytes), self._stops)
+
+    def _text(self, data: bytes) -> str:
+        """What is written behind the required bytes, a character that is not complete left out."""
+        rest = data[self._skip :]
+        try:
+            return rest.decode("utf-8")
+        except UnicodeDecodeError as error:
+            cut = len(rest) - error.start < 4 and error.end == len(rest)
+            return rest[: error.start].decode("utf-8") if cut else rest.decode("utf-8", "replace")
+
+
+def before_stop(text: str, stops: Sequence[str]) -> str:
+    """The text before the first stop string in it."""
+    found = [at for stop in stops if (at := text.find(stop)) >= 0]
+    return text[: min(found)] if found else text
+
+
+def _settled(text: str, stops: Sequence[str]) -> int:
+    """How much of a decided text cannot be cut any more: all before a stop string or the beginning of one."""
+    whole = before_stop(text, stops)
+    if whole != text:
+        return len(whole)
+    open_end = 0
+    for stop in stops:
+        for size in range(min(len(stop) - 1, len(text)), open_end, -1):
+            if text.endswith(stop[:size]):
+                open_end = size
+                break
+    return len(text) - open_end

@@ -1,0 +1,194 @@
+"""Free text: completions and chat, whole, in pieces, or as the canvas looks while it is denoised.
+
+Responsible for these paths. Text goes out as it is decided; with `diffusing` each piece is the whole text as it stands
+and replaces the one before, drafts included.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack
+from typing import Any
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from model.protocol import Stop
+from model.serving import described, wire
+from model.serving.author import Step, Watch, Written
+from model.serving.chat import Turn
+from model.serving.described import FAULTS, answered
+from model.serving.engine import Job
+from model.serving.errors import Json, ServiceError
+from model.serving.fim_tags import split_fim
+from model.serving.prompts import PromptError
+from model.serving.routes import Served, fill
+from model.serving.service import CHAT, TEXT, Service, fault
+from model.serving.streams import DONE, ClientGone, event, event_stream, watched
+
+COMPLETION_TOKENS, CHAT_TOKENS = 128, 512
+
+Write = Callable[[Stop, Watch | None], Written]
+Choice = Callable[[str | None, str | None, bool], dict[str, Any]]
+
+router = APIRouter(responses=FAULTS, default_response_class=Json)
+
+
+@router.post(
+    TEXT,
+    operation_id="completion",
+    tags=["completions"],
+    responses=answered(described.TextCompletion, streams=True),
+)
+async def completion(body: wire.CompletionBody, request: Request, service: Served) -> Response:
+    """The continuation of a prompt or, with `suffix` or FIM tags in the prompt, what goes between the two."""
+    service.check_model(body.model)
+    body.refuse()
+    gap = _gap(body)
+    if gap is not None:
+        return await fill(service, request, body, *gap, body.max_tokens, body.stop)
+    most, stops = body.max_tokens or COMPLETION_TOKENS, body.stop or []
+
+    def write(stop: Stop, watch: Watch | None) -> Written:
+        return service.author.complete(body.text, most, stops, stop, watch)
+
+    if body.stream:
+        return await _stream(service, request, body, write, "text_completion", _text_choice)
+    made = await service.run(request, lambda stop: write(stop, None))
+    return _whole(service, "text_completion", wire.text_choice(made.text, made.finish), made)
+
+
+def _gap(body: wire.CompletionBody) -> tuple[str, str] | None:
+    """What stands before and after the cursor; None where the prompt is to be continued."""
+    if body.suffix is not None:
+        return body.text, body.suffix
+    try:
+        return split_fim(body.text)
+    except PromptError as error:
+        raise fault(error) from None
+
+
+@router.post(
+    CHAT,
+    operation_id="chat",
+    tags=["completions"],
+    responses=answered(described.ChatCompletion, streams=True),
+)
+async def chat(body: wire.ChatBody, request: Request, service: Served) -> Response:
+    """The next turn of a conversation."""
+    service.check_model(body.model)
+    body.refuse()
+    if not service.author.chats:
+        raise ServiceError(
+            400, f"the model {service.name} was not made for chat", "model_not_supported", "model"
+        )
+    turns = [Turn(_role(message.role), message.text) for message in body.messages]
+    most, stops = body.most_tokens or CHAT_TOKENS, body.stop or []
+
+    def write(stop: Stop, watch: Watch | None) -> Written:
+        return service.author.chat(turns, most, stops, stop, watch)
+
+    if body.stream:
+        kind = "chat.completion.chunk"
+        return await _stream(
+            service, request, body, write, kind, _delta_choice, diffusing=bool(body.diffusing)
+        )
+    made = await service.run(request, lambda stop: write(stop, None))
+    return _whole(service, "chat.completion", wire.message_choice(made.text, made.finish), made)
+
+
+def _role(role: str) -> str:
+    return "system" if role == "developer" else role
+
+
+def _text_choice(text: str | None, finish: str | None, first: bool) -> dict[str, Any]:
+    return wire.text_choice(text or "", finish)
+
+
+def _delta_choice(text: str | None, finish: str | None, first: bool) -> dict[str, Any]:
+    return wire.delta_choice(text, finish, first=first)
+
+
+def _whole(service: Service, kind: str, choice: dict[str, Any], made: Written) -> Response:
+    service.metrics.used(made.prompt_tokens, made.cached_tokens, made.tokens)
+    used = wire.usage(made.prompt_tokens, made.tokens, made.cached_tokens)
+    more = {"usage": used, "warning": None}
+    return Json(wire.envelope(wire.new_id(), kind, service.name, [choice], **more))
+
+
+async def _stream(
+    service: Service,
+    request: Request,
+    body: wire.Streamed,
+    write: Write,
+    kind: str,
+    choice: Choice,
+    *,
+    diffusing: bool = False,
+) -> Response:
+    """A stream whose first piece is there before it begins, so that what goes wrong at once has its own status."""
+    steps: asyncio.Queue[Step | None] = asyncio.Queue()
+    loop = asyncio.get_running_loop()
+
+    def put(step: Step | None) -> None:
+        loop.call_soon_threadsafe(steps.put_nowait, step)
+
+    job = service.submit(lambda stop: write(stop, put))
+    job.future.add_done_callback(lambda _: put(None))
+    async with AsyncExitStack() as until:
+        await until.enter_async_context(watched(request, job))
+        first = await steps.get()
+        if first is None:
+            await service.outcome(job)
+        streaming = until.pop_all()
+    pieces = _pieces(service, job, steps, first, kind, choice, body.with_usage, diffusing)
+
+    async def events() -> AsyncIterator[str]:
+        async with streaming:
+            async for piece in pieces:
+                yield piece
+
+    return event_stream(events())
+
+
+async def _pieces(
+    service: Service,
+    job: Job[Written],
+    steps: asyncio.Queue[Step | None],
+    first: Step | None,
+    kind: str,
+    choice: Choice,
+    with_usage: bool,
+    diffusing: bool,
+) -> AsyncIterator[str]:
+    id = wire.new_id()
+
+    def chunk(choices: list[dict[str, Any]], **more: Any) -> str:
+        return event(wire.envelope(id, kind, service.name, choices, **more))
+
+    sent, begun = 0, False
+    step = first
+    while step is not None:
+        if diffusing:
+            meta = {"diffusion_progress": round(step.progress, 4)}
+            yield chunk([choice(step.text, None, not begun)], diffusion_meta=meta)
+            begun = True
+        elif step.decided > sent:
+            yield chunk([choice(step.text[sent : step.decided], None, not begun)])
+            sent, begun = step.decided, True
+        step = await steps.get()
+    try:
+        made = await service.outcome(job)
+    except ClientGone:
+        return
+    except ServiceError as error:
+        yield event({"error": {"message": str(error), "type": "server_error", "code": error.code}})
+        yield DONE
+        return
+    service.metrics.used(made.prompt_tokens, made.cached_tokens, made.tokens)
+    yield chunk([choice(None, made.finish, not begun)])
+    if with_usage:
+        used = wire.usage(made.prompt_tokens, made.tokens, made.cached_tokens)
+        yield chunk([], usage=used)
+    yield DONE
