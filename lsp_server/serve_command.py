@@ -16,6 +16,7 @@ from pathlib import Path
 
 from lsp_server import engine
 from model.feedback import FILE, data_folder
+from model.library import EMBEDDED
 
 TOKEN_VARIABLE = "REDRAFT_TOKEN"
 PORT = 7012
@@ -28,7 +29,7 @@ MISSING = (
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on")
     parser.add_argument("--port", type=int, default=PORT, help="port to listen on; 0 picks one")
-    parser.add_argument("--model", default=engine.EMBEDDED, help="`embedded`, or a model folder")
+    parser.add_argument("--model", default=EMBEDDED, help="`embedded`, or a model folder")
     parser.add_argument("--device", default="auto", help="`auto`, `cpu`, `cuda`, `cuda:1` ...")
     parser.add_argument(
         "--threads", type=int, default=0, help="CPU threads; 0 leaves it to Redraft"
