@@ -32,6 +32,7 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
     'redraft.install': () => setUp(log),
     'redraft.nextEdit.ask': () => nextEdit.ask(true),
     'redraft.nextEdit.accept': () => nextEdit.accept(),
+    'redraft.nextEdit.tab': () => nextEdit.tab(),
     'redraft.nextEdit.dismiss': () => {
       nextEdit.reject();
     },

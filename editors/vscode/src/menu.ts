@@ -38,6 +38,8 @@ export class Menu implements vscode.Disposable {
       entry('Show the log', 'redraft.showLog'),
     ];
     const chosen = await vscode.window.showQuickPick(entries, { placeHolder: 'Redraft' });
+    // A click has moved the focus to the status bar, where the next keys would be lost.
+    await vscode.commands.executeCommand('workbench.action.focusActiveEditorGroup');
     if (!chosen) return;
     const rest = chosen.label === 'Model' ? ['redraft.model'] : [];
     await vscode.commands.executeCommand(chosen.command, ...rest);

@@ -1,6 +1,7 @@
 /** The next edit in the editor: asked for, drawn, jumped to, applied or rejected. */
 
 import * as vscode from 'vscode';
+import { LSPErrorCodes, ResponseError } from 'vscode-languageclient/node';
 import { type Edit, type Range, type Suggestion, endAfterAll, rebase } from './edits';
 import { hint, lineMarks, nearest, onScreen, tabActs } from './placing';
 import { SCHEMES, type Server } from './server';
@@ -73,8 +74,21 @@ export class NextEdit implements vscode.Disposable {
       const answer = await client.sendRequest<Answer>('redraft/nextEdit', params, source.token);
       if (this.asked === source && document.version === version) this.receive(document, answer, invoked);
     } catch (error) {
-      if (!source.token.isCancellationRequested) this.log.warn(`next edit: ${String(error)}`);
+      if (source.token.isCancellationRequested) return;
+      // The server withdraws it for a completion; what has changed since is still worth a question.
+      if (withdrawn(error)) this.later(pause());
+      else this.log.warn(`next edit: ${String(error)}`);
     }
+  }
+
+  /**
+   * Tab: as `accept` where Tab acts, else what Tab does without us. Looked at once more here, because
+   * the editor chooses the command by context keys, and they come later than the cursor's moves.
+   */
+  async tab(): Promise<void> {
+    const editor = vscode.window.activeTextEditor;
+    if (editor && editor.document === this.shown?.document && this.tabActsIn(editor)) await this.accept();
+    else await vscode.commands.executeCommand('tab');
   }
 
   /** Jump to the nearest edit when it is out of sight, apply all when it is in sight. */
@@ -141,7 +155,7 @@ export class NextEdit implements vscode.Disposable {
     }
     if (vscode.window.activeTextEditor?.document !== document) return;
     this.cancel();
-    this.later(vscode.workspace.getConfiguration('redraft').get('nextEditDelayMs', 100));
+    this.later(pause());
   }
 
   /** Ask after a pause, and not before a completion at the cursor has its answer. */
@@ -205,6 +219,16 @@ export class NextEdit implements vscode.Disposable {
     const jumped = this.jumpedTo?.isEqual(at) ?? false;
     return tabActs(at, (line) => lineText(editor.document, line), jumped);
   }
+}
+
+/** Whether the server itself has ended the request, for a newer one. */
+function withdrawn(error: unknown): boolean {
+  return error instanceof ResponseError && error.code === LSPErrorCodes.RequestCancelled;
+}
+
+/** Milliseconds between a change and the question. */
+function pause(): number {
+  return vscode.workspace.getConfiguration('redraft').get('nextEditDelayMs', 100);
 }
 
 function lineText(document: vscode.TextDocument, line: number): string {

@@ -1,0 +1,90 @@
+/** The next edit: drawn by decorations, jumped to and applied with Tab, rejected with Esc. */
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Session } from './all.test';
+
+const when = { history: '+total', path: '*next-*' };
+export const rules = [
+  { mode: 'next_edit', when, replace: { old: 'count', new: 'total', all: true }, delay_ms: 200 },
+];
+const NEAR = 'count = 0\nprint(count)\nif count:\n    pass\n';
+const FAR = `count = 0\n${'pass\n'.repeat(60)}print(count)\n`;
+export const files = {
+  'next-applied.py': NEAR,
+  'next-rejected.py': NEAR,
+  'next-indent.py': NEAR,
+  'next-moved.py': NEAR,
+  'next-far.py': FAR,
+  'next-nothing.py': 'if True:\n\n',
+};
+
+export function nextEdit(now: Session): void {
+  const drawn = async () => (await now.screen.drawn()).map(({ struck, beside }) => `${struck}>${beside}`);
+  const marks = async () => (await drawn()).filter((mark) => mark !== '>');
+
+  /** The first word of the file becomes `total`. */
+  const rename = async (name: string) => {
+    await now.screen.openFile(name);
+    await now.screen.keys('Control+Shift+ArrowRight');
+    await now.screen.type('total');
+  };
+
+  test('old text is struck through, new text stands beside it, Tab applies all, and one undo takes all back', async () => {
+    await rename('next-applied.py');
+    await now.screen.until(async () => (await drawn()).slice(0, 3), ['>', 'count>total', 'count>total']);
+    await now.screen.keys('Tab');
+    await now.screen.until(marks, []);
+    await now.screen.expectText('next-applied.py', 'total = 0\nprint(total)\nif total:\n    pass\n');
+    await now.screen.keys('Control+z');
+    await now.screen.expectText('next-applied.py', 'total = 0\nprint(count)\nif count:\n    pass\n');
+  });
+
+  test('an edit out of sight has a hint beside the cursor; Tab jumps there, Tab applies it', async () => {
+    await rename('next-far.py');
+    await now.screen.until(async () => (await drawn())[0], '>  ↓ next edit: line 62, Tab to go there');
+    await now.screen.keys('Tab');
+    await now.screen.until(() => now.screen.cursor(), '62:7');
+    await now.screen.until(marks, ['count>total']);
+    await now.screen.keys('Tab');
+    await now.screen.expectText('next-far.py', `total = 0\n${'pass\n'.repeat(60)}print(total)\n`);
+  });
+
+  test('Esc rejects it, and it does not come back', async () => {
+    await rename('next-rejected.py');
+    await now.screen.until(marks, ['count>total', 'count>total']);
+    await now.screen.keys('Escape');
+    await now.screen.until(marks, []);
+    await now.screen.expectText('next-rejected.py', 'total = 0\nprint(count)\nif count:\n    pass\n');
+    const asked = now.server.asked('next-rejected.py', 'next_edit');
+    await now.screen.keys('End');
+    await now.screen.type('  # sum');
+    await now.screen.until(() => Promise.resolve(now.server.asked('next-rejected.py', 'next_edit')), (n) => n > asked);
+    await now.screen.page.waitForTimeout(600);
+    assert.deepEqual(await marks(), []);
+  });
+
+  test('at a column where Tab indents it indents', async () => {
+    await rename('next-indent.py');
+    await now.screen.until(marks, ['count>total', 'count>total']);
+    await now.screen.keys('ArrowDown', 'Home', 'Tab');
+    await now.screen.expectText('next-indent.py', 'total = 0\n    print(count)\nif count:\n    pass\n');
+    assert.deepEqual(await marks(), ['count>total', 'count>total']);
+  });
+
+  test('it moves along when a line is put in above it', async () => {
+    await rename('next-moved.py');
+    await now.screen.until(marks, ['count>total', 'count>total']);
+    await now.screen.keys('End', 'Enter');
+    await now.screen.until(async () => (await drawn()).slice(0, 4), ['>', '>', 'count>total', 'count>total']);
+  });
+
+  test('Tab indents where nothing is shown', async () => {
+    await now.screen.openFile('next-nothing.py', 2);
+    await now.screen.keys('Tab');
+    await now.screen.type('x');
+    await now.screen.keys('Tab');
+    await now.screen.type('y');
+    await now.screen.expectText('next-nothing.py', 'if True:\n    x   y\n');
+  });
+}
