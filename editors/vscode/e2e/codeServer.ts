@@ -57,6 +57,7 @@ export class CodeServer {
     mkdirSync(this.workspace);
     for (const [name, text] of Object.entries(files)) writeFileSync(this.file(name), text);
     const script = path.join(this.home, 'script.json');
+    this.addRival();
     if (rules) writeFileSync(script, JSON.stringify({ rules, trace: this.trace }));
     const machine = {
       'redraft.serverCommand': [PYTHON, '-m', 'lsp_server', 'lsp'],
@@ -68,6 +69,19 @@ export class CodeServer {
 
   file(name: string): string {
     return path.join(this.workspace, name);
+  }
+
+  /** Another extension, which owns command names that our server answers to. Found at the first start. */
+  private addRival(): void {
+    const folder = path.join(this.extensions, 'rival.rival-1.0.0');
+    mkdirSync(folder, { recursive: true });
+    const engines = { vscode: '^1.108.0' };
+    const manifest = { name: 'rival', publisher: 'rival', version: '1.0.0', engines, main: 'main.js', activationEvents: ['*'] };
+    writeFileSync(path.join(folder, 'package.json'), JSON.stringify(manifest));
+    const register = (name: string) => `vscode.commands.registerCommand('github.copilot.${name}', () => 'mine');`;
+    const names = ['didAcceptCompletionItem', 'didAcceptNextEditSuggestionItem'];
+    const main = `const vscode = require('vscode'); exports.activate = () => { ${names.map(register).join(' ')} };`;
+    writeFileSync(path.join(folder, 'main.js'), main);
   }
 
   private write(folder: string, settings: Record<string, unknown>): void {

@@ -5,7 +5,13 @@ import { test } from 'node:test';
 import type { Session } from './all.test';
 
 const when = { history: '+total', path: '*next-*' };
+const at = (line: number, character: number) => ({ line, character });
+const insert = (line: number, character: number, new_text: string) => ({
+  edits: [{ range: { start: at(line, character), end: at(line, character) }, new_text }],
+});
 export const rules = [
+  { mode: 'next_edit', when: { ...when, path: '*next-before.py' }, ...insert(1, 0, 'import a\nimport "b"\n') },
+  { mode: 'next_edit', when: { ...when, path: '*next-after.py' }, ...insert(1, 12, '  # 1\n    x = 2\n    y') },
   { mode: 'next_edit', when, replace: { old: 'count', new: 'total', all: true }, delay_ms: 200 },
 ];
 const NEAR = 'count = 0\nprint(count)\nif count:\n    pass\n';
@@ -16,6 +22,8 @@ export const files = {
   'next-indent.py': NEAR,
   'next-moved.py': NEAR,
   'next-far.py': FAR,
+  'next-before.py': NEAR,
+  'next-after.py': NEAR,
   'next-nothing.py': 'if True:\n\n',
 };
 
@@ -48,6 +56,32 @@ export function nextEdit(now: Session): void {
     await now.screen.until(marks, ['count>total']);
     await now.screen.keys('Tab');
     await now.screen.expectText('next-far.py', `total = 0\n${'pass\n'.repeat(60)}print(total)\n`);
+  });
+
+  test('new lines before a line stand beside it, each on its own', async () => {
+    await rename('next-before.py');
+    await now.screen.until(async () => (await drawn())[1], '>import a\nimport "b"');
+    const box = await now.screen.page.evaluate(() => {
+      const lines = [...document.querySelectorAll('.editor-instance .lines-content > .view-lines > .view-line')];
+      const all = lines.flatMap((line) => [...line.querySelectorAll('span span')]);
+      const styles = all.map((span) => getComputedStyle(span, '::after')).filter(({ content }) => content.startsWith('"'));
+      return styles.map(({ position, height, left }) => ({ position, height, left }));
+    });
+    const height = await now.screen.page.evaluate(() =>
+      getComputedStyle(document.querySelector('.editor-instance .view-lines .view-line') ?? document.body).height);
+    assert.equal(box.length, 1);
+    assert.equal(box[0]?.position, 'absolute');
+    assert.equal(Number.parseFloat(box[0].height), 2 * Number.parseFloat(height));
+    await now.screen.keys('Tab');
+    await now.screen.expectText('next-before.py', 'total = 0\nimport a\nimport "b"\nprint(count)\nif count:\n    pass\n');
+  });
+
+  test('new lines after a line stand below its end', async () => {
+    await rename('next-after.py');
+    const shown = await now.screen.until(async () => (await drawn())[1] ?? '', (mark) => mark !== '>');
+    assert.equal(shown.replace('  # 1', ''), '>    x = 2\n    y'); // in whichever order
+    await now.screen.keys('Tab');
+    await now.screen.expectText('next-after.py', 'total = 0\nprint(count)  # 1\n    x = 2\n    y\nif count:\n    pass\n');
   });
 
   test('Esc rejects it, and it does not come back', async () => {

@@ -44,6 +44,7 @@ export class Screen {
     await this.page.locator('.quick-input-widget input').waitFor({ timeout: PATIENCE_MS });
     await this.type(`${line}:${column}`);
     await this.keys('Enter');
+    await this.page.locator('.quick-input-widget').waitFor({ state: 'hidden', timeout: PATIENCE_MS });
     await this.until(() => this.cursor(), `${line}:${column}`);
   }
 
@@ -95,7 +96,8 @@ export class Screen {
         const spans = [...line.querySelectorAll('span span')];
         const struck = spans.filter((span) => getComputedStyle(span).textDecorationLine === 'line-through');
         const contents = spans.map((span) => getComputedStyle(span, '::after').content);
-        const beside = contents.filter((content) => content.startsWith('"')).map((content) => JSON.parse(content) as string);
+        const literal = contents.filter((content) => content.startsWith('"')).map((content) => content.slice(1, -1));
+        const beside = literal.map((content) => content.replaceAll('\\a ', '\n').replaceAll(/\\(.)/g, '$1')); // as CSS writes strings
         const plain = (parts: (string | null)[]) => parts.join('').replaceAll('\u00a0', ' ');
         return { text: plain([line.textContent]), struck: plain(struck.map((s) => s.textContent)), beside: plain(beside) };
       });
@@ -111,9 +113,11 @@ export class Screen {
   /** Open the menu of the status bar item; gives each entry as `label` or `label: description`. */
   async menu(): Promise<string[]> {
     await this.page.locator('[id="redraft.redraft.redraft"] a').click();
+    await this.page.locator('.quick-input-widget input[placeholder="Redraft"]').waitFor({ timeout: PATIENCE_MS });
     const rows = this.page.locator('.quick-input-list .monaco-list-row');
-    await rows.first().waitFor({ timeout: PATIENCE_MS });
-    return rows.evaluateAll((all) => all.map((row) => (row.getAttribute('aria-label') ?? '').replace(', ', ': ')));
+    const look = () => rows.evaluateAll((all) => all.map((row) => row.getAttribute('aria-label') ?? ''));
+    const all = await this.until(look, (labels) => labels.length > 1 && labels.includes('Show the log'));
+    return all.map((label) => label.replace(', ', ': '));
   }
 
   async choose(entry: string): Promise<void> {

@@ -5,7 +5,7 @@ import { test } from 'node:test';
 import type { Session } from './all.test';
 
 export const rules = [{ mode: 'fim', when: { regex: 'pri$', path: '*status-*' }, insert: 'nt()' }];
-export const files = { 'status-silence.py': '\n', 'status-language.py': '\n', 'status-snooze.py': '\n' };
+export const files = { 'status-silence.py': '\n', 'status-language.py': '\n', 'status-snooze.py': '\n', 'status-cursors.py': '\n\n' };
 
 export function statusBar(now: Session): void {
   const askFor = async (entry: string) => {
@@ -51,10 +51,21 @@ export function statusBar(now: Session): void {
     await icon('bell-slash');
     await now.screen.type('pri');
     await silent();
+    assert.equal(now.server.asked('status-snooze.py', 'fim') + now.server.asked('status-snooze.py', 'next_edit'), 0);
     await askFor('Wake');
     await icon('edit-sparkle');
     await now.screen.type(' pri');
     await speaks();
+  });
+
+  test('several cursors get no suggestion, and the menu says why', async () => {
+    await now.screen.openFile('status-cursors.py');
+    await now.screen.keys('Shift+Alt+ArrowDown');
+    await now.screen.type('pri');
+    await silent();
+    const entries = await now.screen.menu();
+    assert.ok(entries.includes('Last reason for silence: multiple-selections'), entries.join(' | '));
+    await now.screen.keys('Escape');
   });
 
   test('the log tells which server runs', async () => {
@@ -64,7 +75,8 @@ export function statusBar(now: Session): void {
     await now.screen.keys('Control+j');
   });
 
-  test('nothing went wrong in the extension', () => {
+  test('nothing went wrong in the extension, although another one owns names of the server', () => {
+    assert.match(now.server.log('remoteexthost.log'), /_doActivateExtension rival\.rival/);
     assert.doesNotMatch(now.server.log('Redraft.log'), /\[(error|warning)\]/);
     assert.doesNotMatch(now.server.log('remoteexthost.log'), /\[error\].*redraft/i);
   });

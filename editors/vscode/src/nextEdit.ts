@@ -2,8 +2,10 @@
 
 import * as vscode from 'vscode';
 import { LSPErrorCodes, ResponseError } from 'vscode-languageclient/node';
-import { type Edit, type Range, type Suggestion, endAfterAll, rebase } from './edits';
-import { hint, lineMarks, nearest, onScreen, tabActs } from './placing';
+import { selections } from './client';
+import { Drawing, lineText, toRange } from './drawing';
+import { type Edit, type Suggestion, endAfterAll, rebase } from './edits';
+import { hint, nearest, onScreen, tabActs } from './placing';
 import { SCHEMES, type Server } from './server';
 
 interface Answer {
@@ -18,12 +20,7 @@ export class NextEdit implements vscode.Disposable {
   private jumpedTo: vscode.Position | undefined;
   private timer: NodeJS.Timeout | undefined;
   private asked: vscode.CancellationTokenSource | undefined;
-  private readonly old = vscode.window.createTextEditorDecorationType({
-    textDecoration: 'line-through',
-    backgroundColor: new vscode.ThemeColor('diffEditor.removedTextBackground'),
-  });
-  private readonly added = vscode.window.createTextEditorDecorationType({});
-  private readonly hint = vscode.window.createTextEditorDecorationType({});
+  private readonly drawing = new Drawing();
   private readonly parts: vscode.Disposable[];
 
   constructor(
@@ -31,9 +28,7 @@ export class NextEdit implements vscode.Disposable {
     private readonly log: vscode.LogOutputChannel,
   ) {
     this.parts = [
-      this.old,
-      this.added,
-      this.hint,
+      this.drawing,
       vscode.workspace.onDidChangeTextDocument((event) => {
         this.onChange(event);
       }),
@@ -60,6 +55,7 @@ export class NextEdit implements vscode.Disposable {
       if (invoked) void vscode.window.showInformationMessage('Redraft is not running here.');
       return;
     }
+    if (this.server.snoozed && !invoked) return;
     this.cancel();
     const { document } = editor;
     const { version } = document;
@@ -69,6 +65,7 @@ export class NextEdit implements vscode.Disposable {
       textDocument: { uri: client.code2ProtocolConverter.asUri(document.uri), version },
       position: { line, character },
       context: { triggerKind: invoked ? FIRST_OF_LSP.invoked : FIRST_OF_LSP.automatic },
+      selections: selections(),
     };
     try {
       const answer = await client.sendRequest<Answer>('redraft/nextEdit', params, source.token);
@@ -200,18 +197,10 @@ export class NextEdit implements vscode.Disposable {
   }
 
   private drawIn(editor: vscode.TextEditor, edits: Edit[]): void {
-    const marks = edits.flatMap((edit) => lineMarks(edit, (line) => lineText(editor.document, line)));
-    const removed = marks.map(({ range }) => toRange(range)).filter((range) => !range.isEmpty);
-    editor.setDecorations(this.old, removed);
-    editor.setDecorations(
-      this.added,
-      marks.filter(({ added }) => added).map(({ range, added }) => ghost(toRange(range).end, added)),
-    );
-    const at = editor.selection.active;
-    const target = edits[nearest(edits, at.line)];
+    const { line } = editor.selection.active;
+    const target = edits[nearest(edits, line)];
     const far = editor === vscode.window.activeTextEditor && target && !onScreen(target, visibleLines(editor));
-    const end = editor.document.lineAt(at.line).range.end;
-    editor.setDecorations(this.hint, far ? [ghost(end, `  ${hint(target, at.line)}`)] : []);
+    this.drawing.draw(editor, edits, far ? hint(target, line) : '');
   }
 
   private tabActsIn(editor: vscode.TextEditor): boolean {
@@ -231,25 +220,11 @@ function pause(): number {
   return vscode.workspace.getConfiguration('redraft').get('nextEditDelayMs', 100);
 }
 
-function lineText(document: vscode.TextDocument, line: number): string {
-  return line < document.lineCount ? document.lineAt(line).text : '';
-}
-
 function visibleLines(editor: vscode.TextEditor) {
   return editor.visibleRanges.map(({ start, end }) => ({ start: start.line, end: end.line }));
-}
-
-function toRange({ start, end }: Range): vscode.Range {
-  return new vscode.Range(start.line, start.character, end.line, end.character);
 }
 
 function moveTo(editor: vscode.TextEditor, at: vscode.Position): void {
   editor.selection = new vscode.Selection(at, at);
   editor.revealRange(new vscode.Range(at, at), vscode.TextEditorRevealType.InCenterIfOutsideViewport);
-}
-
-function ghost(at: vscode.Position, text: string): vscode.DecorationOptions {
-  const contentText = text.replaceAll('\t', '    ').replaceAll(' ', '\u00a0');
-  const color = new vscode.ThemeColor('editorGhostText.foreground');
-  return { range: new vscode.Range(at, at), renderOptions: { after: { contentText, color } } };
 }
