@@ -64,6 +64,10 @@ export class CodeServer {
       ...(rules ? { 'redraft.model': `scripted:${script}` } : {}),
     };
     this.write('User', { ...QUIET, 'redraft.gitHistory': false, 'redraft.debounceMs': 10, ...settings });
+    const snippets = path.join(this.workspace, '.vscode');
+    mkdirSync(snippets);
+    const two = { two: { prefix: 'two', body: 'f(${1:a}, ${2:b})' } };
+    writeFileSync(path.join(snippets, 'tests.code-snippets'), JSON.stringify(two));
     this.write('Machine', machine); // a remote window takes settings of a machine from here only
   }
 

@@ -22,6 +22,10 @@ export const files = {
   'next-indent.py': NEAR,
   'next-moved.py': NEAR,
   'next-far.py': FAR,
+  'next-units.py': '\u{1f600} = count = 0\r\nprint("\u{1f600}\u{1f600}", count)\r\n',
+  'next-menu.py': 'count = 0\nprint(count)\nco\n',
+  'next-snippet.py': NEAR,
+  'next-switched.py': NEAR,
   'next-before.py': NEAR,
   'next-after.py': NEAR,
   'next-nothing.py': 'if True:\n\n',
@@ -111,6 +115,46 @@ export function nextEdit(now: Session): void {
     await now.screen.until(marks, ['count>total', 'count>total']);
     await now.screen.keys('End', 'Enter');
     await now.screen.until(async () => (await drawn()).slice(0, 4), ['>', '>', 'count>total', 'count>total']);
+  });
+
+  test('after characters of two UTF-16 units, in a file with CRLF, it stands and goes where it belongs', async () => {
+    await now.screen.openFile('next-units.py', 1, 6);
+    await now.screen.keys('Control+Shift+ArrowRight');
+    await now.screen.type('total');
+    await now.screen.until(marks, ['count>total']);
+    await now.screen.keys('Tab');
+    await now.screen.expectText('next-units.py', '\u{1f600} = total = 0\r\nprint("\u{1f600}\u{1f600}", total)\r\n');
+  });
+
+  test('while the suggestion list is open Tab is for the list', async () => {
+    await rename('next-menu.py');
+    await now.screen.until(marks, ['count>total']);
+    await now.screen.keys('ArrowDown', 'ArrowDown', 'End', 'Control+Space');
+    await now.screen.page.locator('.suggest-widget .monaco-list-row').first().waitFor();
+    await now.screen.keys('Tab');
+    await now.screen.expectText('next-menu.py', 'total = 0\nprint(count)\ncount\n');
+  });
+
+  test('in a snippet Tab goes to the next field', async () => {
+    await rename('next-snippet.py');
+    await now.screen.until(marks, ['count>total', 'count>total']);
+    await now.screen.keys('Control+End');
+    await now.screen.command('Insert Snippet');
+    await now.screen.page.locator('.quick-input-list .monaco-list-row', { hasText: 'two' }).first().click();
+    await now.screen.type('1');
+    await now.screen.keys('Tab');
+    await now.screen.type('2');
+    await now.screen.expectText('next-snippet.py', 'total = 0\nprint(count)\nif count:\n    pass\nf(1, 2)');
+    assert.deepEqual(await marks(), ['count>total', 'count>total']);
+    await now.screen.keys('Escape');
+  });
+
+  test('it goes when another file is looked at, and is not there on return', async () => {
+    await rename('next-switched.py');
+    await now.screen.until(marks, ['count>total', 'count>total']);
+    await now.screen.openFile('next-nothing.py');
+    await now.screen.openFile('next-switched.py');
+    assert.deepEqual(await marks(), []);
   });
 
   test('Tab indents where nothing is shown', async () => {

@@ -24,7 +24,7 @@ export class Screen {
     const executablePath = findChromium();
     if (!executablePath) throw new Error('no chromium');
     const browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] });
-    const page = await browser.newPage({ viewport: { width: 900, height: 560 } });
+    const page = await browser.newPage({ viewport: { width: 900, height: 720 } });
     await page.goto(`${server.url}/?folder=${server.workspace}`);
     const screen = new Screen(page, browser, server);
     await screen.until(() => screen.status(), (status) => status.includes('edit-sparkle'), 60_000);
