@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { type Browser, type Page, chromium } from 'playwright-core';
 import { type CodeServer, findChromium } from './codeServer';
 
-const PATIENCE_MS = 8000;
+const PATIENCE_MS = 15_000;
 
 /** One line as it is drawn: its text with everything in it, the parts struck through, the text put beside it. */
 export interface DrawnLine {
@@ -25,9 +25,9 @@ export class Screen {
     if (!executablePath) throw new Error('no chromium');
     const browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] });
     const page = await browser.newPage({ viewport: { width: 900, height: 720 } });
-    await page.goto(`${server.url}/?folder=${server.workspace}`);
+    await page.goto(`${server.url}/?folder=${server.workspace}`, { timeout: 120_000 });
     const screen = new Screen(page, browser, server);
-    await screen.until(() => screen.status(), (status) => status.includes('edit-sparkle'), 60_000);
+    await screen.until(() => screen.status(), (status) => status.includes('edit-sparkle'), 180_000);
     return screen;
   }
 
