@@ -108,6 +108,12 @@ export class CodeServer {
     const options = ['--bind-addr', '127.0.0.1:0', '--auth', 'none', '--disable-telemetry', '--disable-update-check'];
     const child = spawn(node, [entry, ...options, ...folders, this.workspace], { env, detached: true });
     this.process = child;
+    for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+      process.once(signal, () => {
+        this.stop();
+        process.exit(1);
+      });
+    }
     this.url = await new Promise((resolve, reject) => {
       let said = '';
       const listen = (chunk: Buffer) => {
