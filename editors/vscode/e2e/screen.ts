@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { type Browser, type Page, chromium } from 'playwright-core';
 import { type CodeServer, findChromium } from './codeServer';
 
-const PATIENCE_MS = 15_000;
+const PATIENCE_MS = 30_000;
 
 /** One line as it is drawn: its text with everything in it, the parts struck through, the text put beside it. */
 export interface DrawnLine {
@@ -37,14 +37,14 @@ export class Screen {
 
   /** Open a file of the workspace, with the cursor at `line`:`column`, counted from 1. */
   async openFile(name: string, line = 1, column = 1): Promise<void> {
-    await this.page.locator('.explorer-folders-view .monaco-list-row', { hasText: name }).click();
+    await this.page.locator('.explorer-folders-view .monaco-list-row', { hasText: name }).dblclick();
     await this.page.locator(`.tab.active[data-resource-name="${name}"]`).waitFor({ timeout: PATIENCE_MS });
+    await this.page.locator('.editor-instance .monaco-editor.focused').waitFor({ timeout: PATIENCE_MS });
     await this.keys('Control+g');
     await this.page.locator('.quick-input-widget input').waitFor({ timeout: PATIENCE_MS });
     await this.type(`${line}:${column}`);
     await this.keys('Enter');
     await this.page.locator('.quick-input-widget').waitFor({ state: 'hidden', timeout: PATIENCE_MS });
-    await this.page.locator('.editor-instance .monaco-editor.focused').waitFor({ timeout: PATIENCE_MS });
     await this.until(() => this.cursor(), `${line}:${column}`);
   }
 
