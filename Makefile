@@ -5,7 +5,7 @@ PY := $(VENV)/bin/python
 VSCODE := editors/vscode
 export PYTHONPATH := $(CURDIR)
 
-.PHONY: demo test lint typecheck lsp serve eval bench data train-smoke format vscode test-vscode clean
+.PHONY: demo test lint typecheck lsp serve eval bench data train-smoke format vscode test-vscode test-vscode-e2e clean
 
 demo: $(VENV)/.run  ## the main job: a server, a real file, real edits, the embedded model
 	$(PY) -m lsp_server demo
@@ -48,6 +48,9 @@ vscode: $(VSCODE)/node_modules/.installed  ## the VS Code extension, as editors/
 
 test-vscode: $(VSCODE)/node_modules/.installed  ## types, style and unit tests of the VS Code extension
 	cd $(VSCODE) && npm run -s check
+
+test-vscode-e2e: $(VENV)/.run vscode  ## the extension in a real VS Code, after `sh editors/vscode/e2e/install.sh`; skips without it
+	cd $(VSCODE) && REDRAFT_PYTHON=$(abspath $(PY)) npm run -s e2e
 
 $(VSCODE)/node_modules/.installed: $(VSCODE)/package-lock.json
 	cd $(VSCODE) && npm ci --ignore-scripts

@@ -121,6 +121,11 @@ class RedraftProtocol(LanguageServerProtocol):
         """Leave the message loop; 1 when there was no `shutdown` before."""
         self._server.leave(0 if self._shutdown else 1)  # type: ignore[attr-defined]
 
+    def _handle_cancel_notification(self, msg_id: Any) -> None:
+        """As pygls', without a warning when the answer was quicker than the cancellation."""
+        if msg_id in self._request_futures:
+            super()._handle_cancel_notification(msg_id)
+
     def requests_in_flight(self) -> list[asyncio.Future[Any]]:
         """The futures of requests that are being worked on."""
         futures: list[Any] = list(self._request_futures.values())

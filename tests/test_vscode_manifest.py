@@ -45,5 +45,15 @@ def test_no_workspace_decides_where_text_is_sent() -> None:
     )
 
 
+def test_only_the_stable_api_is_used() -> None:
+    assert "enabledApiProposals" not in MANIFEST
+
+
+def test_the_package_carries_the_licences_of_what_it_bundles() -> None:
+    packed = (FOLDER / ".vscodeignore").read_text(encoding="utf-8").splitlines()
+    assert {"!LICENSE.txt", "!ThirdPartyNotices.txt"} <= set(packed)
+    assert "node notices.mjs" in MANIFEST["scripts"]["package"]
+
+
 def test_the_lockfile_names_no_registry() -> None:
     assert '"resolved"' not in (FOLDER / "package-lock.json").read_text(encoding="utf-8")

@@ -18,6 +18,7 @@ export interface ServerStatus {
 
 export interface Condition {
   running: boolean;
+  starting: boolean;
   enabled: boolean;
   languageEnabled: boolean;
   snoozedUntil: number | undefined; // milliseconds, as Date.now() counts
@@ -26,6 +27,7 @@ export interface Condition {
 
 /** The status bar's text, with an icon. */
 export function statusText(now: Condition): string {
+  if (now.starting) return '$(loading~spin) Redraft';
   if (!now.running || now.status?.kind === 'Error') return '$(error) Redraft';
   if (now.snoozedUntil !== undefined) return '$(bell-slash) Redraft';
   if (!now.enabled || !now.languageEnabled) return '$(circle-slash) Redraft';

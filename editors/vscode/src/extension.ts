@@ -16,13 +16,17 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
     nextEdit.clear();
     if (!(await server.restart())) await offerToSetUp();
   };
-  const commands: Record<string, () => unknown> = {
+  const commands: Record<string, (argument: unknown) => unknown> = {
     'redraft.menu': () => menu.open(),
     'redraft.toggle': () => menu.toggle(),
     'redraft.toggleLanguage': () => menu.toggleLanguage(),
     'redraft.snooze': () => {
       nextEdit.clear();
-      return menu.snooze();
+      menu.snooze();
+    },
+    // What the editor runs after ghost text was taken.
+    'redraft.accept': (id) => {
+      server.tell('redraft.accept', String(id));
     },
     'redraft.restart': start,
     'redraft.showLog': () => {
@@ -32,6 +36,7 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
     'redraft.install': () => setUp(log),
     'redraft.nextEdit.ask': () => nextEdit.ask(true),
     'redraft.nextEdit.accept': () => nextEdit.accept(),
+    'redraft.nextEdit.tab': () => nextEdit.tab(),
     'redraft.nextEdit.dismiss': () => {
       nextEdit.reject();
     },
@@ -43,6 +48,9 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
     menu,
     ...Object.entries(commands).map(([name, run]) => vscode.commands.registerCommand(name, run)),
     vscode.workspace.onDidGrantWorkspaceTrust(start),
+    vscode.window.onDidChangeActiveTextEditor((editor) => {
+      if (editor) server.focus(editor.document);
+    }),
     vscode.workspace.onDidChangeConfiguration(async (event) => {
       if (RESTARTING.some((name) => event.affectsConfiguration(name))) await start();
       else if (event.affectsConfiguration('redraft')) {

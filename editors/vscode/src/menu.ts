@@ -38,6 +38,8 @@ export class Menu implements vscode.Disposable {
       entry('Show the log', 'redraft.showLog'),
     ];
     const chosen = await vscode.window.showQuickPick(entries, { placeHolder: 'Redraft' });
+    // A click has moved the focus to the status bar, where the next keys would be lost.
+    await vscode.commands.executeCommand('workbench.action.focusActiveEditorGroup');
     if (!chosen) return;
     const rest = chosen.label === 'Model' ? ['redraft.model'] : [];
     await vscode.commands.executeCommand(chosen.command, ...rest);
@@ -54,14 +56,16 @@ export class Menu implements vscode.Disposable {
     await settings().update('disabledLanguages', list, vscode.ConfigurationTarget.Global);
   }
 
-  async snooze(): Promise<void> {
+  snooze(): void {
     clearTimeout(this.waking);
     const snoozing = this.snoozedUntil === undefined;
     const time = SNOOZE_MINUTES * 60_000;
     this.snoozedUntil = snoozing ? Date.now() + time : undefined;
-    if (snoozing) this.waking = setTimeout(() => void this.snooze(), time);
-    this.server.paused = snoozing;
-    await this.server.sendSettings();
+    const wake = () => {
+      this.snooze();
+    };
+    if (snoozing) this.waking = setTimeout(wake, time);
+    this.server.snooze(snoozing);
   }
 
   async showStatus(): Promise<void> {
@@ -76,15 +80,17 @@ export class Menu implements vscode.Disposable {
 
   private update(): void {
     const language = vscode.window.activeTextEditor?.document.languageId;
-    const { running, status } = this.server;
+    const { running, starting, status } = this.server;
     this.item.text = statusText({
       running,
+      starting,
       status,
       enabled: enabled(),
       languageEnabled: language === undefined || languageEnabled(language),
       snoozedUntil: this.snoozedUntil,
     });
-    this.item.tooltip = running ? (status?.message ?? '') : 'The server is not running';
+    const without = starting ? 'The server starts' : 'The server is not running';
+    this.item.tooltip = running ? (status?.message ?? '') : without;
   }
 }
 

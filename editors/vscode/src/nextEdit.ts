@@ -1,8 +1,11 @@
 /** The next edit in the editor: asked for, drawn, jumped to, applied or rejected. */
 
 import * as vscode from 'vscode';
-import { type Edit, type Range, type Suggestion, endAfterAll, rebase } from './edits';
-import { hint, lineMarks, nearest, onScreen, tabActs } from './placing';
+import { LSPErrorCodes, ResponseError } from 'vscode-languageclient/node';
+import { selections } from './client';
+import { Drawing, lineText, toRange } from './drawing';
+import { type Edit, type Suggestion, endAfterAll, rebase } from './edits';
+import { hint, nearest, onScreen, tabActs } from './placing';
 import { SCHEMES, type Server } from './server';
 
 interface Answer {
@@ -17,12 +20,7 @@ export class NextEdit implements vscode.Disposable {
   private jumpedTo: vscode.Position | undefined;
   private timer: NodeJS.Timeout | undefined;
   private asked: vscode.CancellationTokenSource | undefined;
-  private readonly old = vscode.window.createTextEditorDecorationType({
-    textDecoration: 'line-through',
-    backgroundColor: new vscode.ThemeColor('diffEditor.removedTextBackground'),
-  });
-  private readonly added = vscode.window.createTextEditorDecorationType({});
-  private readonly hint = vscode.window.createTextEditorDecorationType({});
+  private readonly drawing = new Drawing();
   private readonly parts: vscode.Disposable[];
 
   constructor(
@@ -30,9 +28,7 @@ export class NextEdit implements vscode.Disposable {
     private readonly log: vscode.LogOutputChannel,
   ) {
     this.parts = [
-      this.old,
-      this.added,
-      this.hint,
+      this.drawing,
       vscode.workspace.onDidChangeTextDocument((event) => {
         this.onChange(event);
       }),
@@ -59,6 +55,7 @@ export class NextEdit implements vscode.Disposable {
       if (invoked) void vscode.window.showInformationMessage('Redraft is not running here.');
       return;
     }
+    if (this.server.snoozed && !invoked) return;
     this.cancel();
     const { document } = editor;
     const { version } = document;
@@ -68,13 +65,27 @@ export class NextEdit implements vscode.Disposable {
       textDocument: { uri: client.code2ProtocolConverter.asUri(document.uri), version },
       position: { line, character },
       context: { triggerKind: invoked ? FIRST_OF_LSP.invoked : FIRST_OF_LSP.automatic },
+      selections: selections(),
     };
     try {
       const answer = await client.sendRequest<Answer>('redraft/nextEdit', params, source.token);
       if (this.asked === source && document.version === version) this.receive(document, answer, invoked);
     } catch (error) {
-      if (!source.token.isCancellationRequested) this.log.warn(`next edit: ${String(error)}`);
+      if (source.token.isCancellationRequested) return;
+      // The server withdraws it for a completion; what has changed since is still worth a question.
+      if (withdrawn(error)) this.later(pause());
+      else this.log.warn(`next edit: ${String(error)}`);
     }
+  }
+
+  /**
+   * Tab: as `accept` where Tab acts, else what Tab does without us. Looked at once more here, because
+   * the editor chooses the command by context keys, and they come later than the cursor's moves.
+   */
+  async tab(): Promise<void> {
+    const editor = vscode.window.activeTextEditor;
+    if (editor && editor.document === this.shown?.document && this.tabActsIn(editor)) await this.accept();
+    else await vscode.commands.executeCommand('tab');
   }
 
   /** Jump to the nearest edit when it is out of sight, apply all when it is in sight. */
@@ -141,7 +152,7 @@ export class NextEdit implements vscode.Disposable {
     }
     if (vscode.window.activeTextEditor?.document !== document) return;
     this.cancel();
-    this.later(vscode.workspace.getConfiguration('redraft').get('nextEditDelayMs', 100));
+    this.later(pause());
   }
 
   /** Ask after a pause, and not before a completion at the cursor has its answer. */
@@ -186,18 +197,10 @@ export class NextEdit implements vscode.Disposable {
   }
 
   private drawIn(editor: vscode.TextEditor, edits: Edit[]): void {
-    const marks = edits.flatMap((edit) => lineMarks(edit, (line) => lineText(editor.document, line)));
-    const removed = marks.map(({ range }) => toRange(range)).filter((range) => !range.isEmpty);
-    editor.setDecorations(this.old, removed);
-    editor.setDecorations(
-      this.added,
-      marks.filter(({ added }) => added).map(({ range, added }) => ghost(toRange(range).end, added)),
-    );
-    const at = editor.selection.active;
-    const target = edits[nearest(edits, at.line)];
+    const { line } = editor.selection.active;
+    const target = edits[nearest(edits, line)];
     const far = editor === vscode.window.activeTextEditor && target && !onScreen(target, visibleLines(editor));
-    const end = editor.document.lineAt(at.line).range.end;
-    editor.setDecorations(this.hint, far ? [ghost(end, `  ${hint(target, at.line)}`)] : []);
+    this.drawing.draw(editor, edits, far ? hint(target, line) : '');
   }
 
   private tabActsIn(editor: vscode.TextEditor): boolean {
@@ -207,25 +210,21 @@ export class NextEdit implements vscode.Disposable {
   }
 }
 
-function lineText(document: vscode.TextDocument, line: number): string {
-  return line < document.lineCount ? document.lineAt(line).text : '';
+/** Whether the server itself has ended the request, for a newer one. */
+function withdrawn(error: unknown): boolean {
+  return error instanceof ResponseError && error.code === LSPErrorCodes.RequestCancelled;
+}
+
+/** Milliseconds between a change and the question. */
+function pause(): number {
+  return vscode.workspace.getConfiguration('redraft').get('nextEditDelayMs', 100);
 }
 
 function visibleLines(editor: vscode.TextEditor) {
   return editor.visibleRanges.map(({ start, end }) => ({ start: start.line, end: end.line }));
 }
 
-function toRange({ start, end }: Range): vscode.Range {
-  return new vscode.Range(start.line, start.character, end.line, end.character);
-}
-
 function moveTo(editor: vscode.TextEditor, at: vscode.Position): void {
   editor.selection = new vscode.Selection(at, at);
   editor.revealRange(new vscode.Range(at, at), vscode.TextEditorRevealType.InCenterIfOutsideViewport);
-}
-
-function ghost(at: vscode.Position, text: string): vscode.DecorationOptions {
-  const contentText = text.replaceAll('\t', '    ').replaceAll(' ', '\u00a0');
-  const color = new vscode.ThemeColor('editorGhostText.foreground');
-  return { range: new vscode.Range(at, at), renderOptions: { after: { contentText, color } } };
 }

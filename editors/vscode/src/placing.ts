@@ -2,10 +2,17 @@
 
 import { type Edit, type Position, type Range, linesOf } from './edits';
 
-/** What one line shows: old text struck through, and new text after it. */
+/** What one line shows: old text struck through, new text after it, and new lines beside it. */
 export interface LineMark {
   range: Range; // on one line; empty where nothing is removed
   added: string; // one line; empty where nothing is added
+  block?: Block;
+}
+
+/** New lines that have no old line: they come after the line of their mark, or before it. */
+export interface Block {
+  lines: string[];
+  below: boolean;
 }
 
 export interface VisibleLines {
@@ -43,28 +50,68 @@ export function hint(edit: Edit, cursorLine: number): string {
   return `${line < cursorLine ? '↑' : '↓'} next edit: line ${line + 1}, Tab to go there`;
 }
 
-/**
- * One mark for each line. A decoration shows one line of text only, so new lines that have no old
- * line beside them stand, marked with an arrow each, after the last one.
- */
+/** One mark for each line that changes. New lines that are more than the old ones are a block. */
 export function lineMarks(edit: Edit, lineAt: LineAt): LineMark[] {
   const { start, end } = edit.range;
   const added = linesOf(edit.text);
-  let lastLine = end.line;
-  if (end.character === 0 && end.line > start.line && added.at(-1) === '') {
-    added.pop(); // whole lines for whole lines
-    lastLine -= 1;
+  const wholeLines = end.character === 0 && start.character === 0 && added.at(-1) === '';
+  if (wholeLines) added.pop();
+  if (wholeLines && start.line === end.line) {
+    return added.length ? [{ range: mark(start.line, 0, 0), added: '', block: { lines: added, below: false } }] : [];
   }
+  const lastLine = wholeLines ? end.line - 1 : end.line;
   const marks: LineMark[] = [];
   for (let line = start.line; line <= lastLine; line++) {
     const from = line === start.line ? start.character : 0;
     const to = line === end.line ? end.character : lineAt(line).length;
-    const range = mark(line, from, to);
-    const isLast = line === lastLine;
-    const mine = isLast ? added.splice(0).join(' ⏎ ') : (added.shift() ?? '');
-    marks.push({ range, added: mine });
+    marks.push(...trimmed({ range: mark(line, from, to), added: added.shift() ?? '' }, lineAt));
   }
-  return marks.flatMap((one) => trimmed(one, lineAt));
+  if (added.length) {
+    const tail = wholeLines ? '' : lineAt(lastLine).slice(end.character);
+    const lines = [...added.slice(0, -1), `${added.at(-1) ?? ''}${tail}`];
+    const at = lineAt(lastLine).length;
+    marks.push({ range: mark(lastLine, at, at), added: '', block: { lines, below: true } });
+  }
+  return marks;
+}
+
+const WIDE = /[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe4f\uff00-\uff60\uffe0-\uffe6]/;
+
+/** The column right of `lines`, where a block covers none of them; not beyond `most`. */
+export function columnBeside(lines: string[], tabSize: number, most = 80): number {
+  const widthAfter = (width: number, character: string) =>
+    character === '\t' ? width + tabSize - (width % tabSize) : width + (WIDE.test(character) ? 2 : 1);
+  const widths = lines.map((line) => Array.from(line).reduce(widthAfter, 0));
+  return Math.min(Math.max(0, ...widths), most) + 2;
+}
+
+const MOST_LINES = 40;
+
+/**
+ * Declarations that draw `lines` as a box, to follow `text-decoration:`. The editor gives a decoration one
+ * line of text only; as a style it may have several.
+ */
+export function blockStyle(lines: string[], column: number, below: boolean, tabSize: number): string {
+  const shown = lines.length > MOST_LINES ? [...lines.slice(0, MOST_LINES), '…'] : lines;
+  const declarations = {
+    content: `"${escaped(shown.join('\n'))}"`,
+    position: 'absolute',
+    top: below ? '100%' : '0',
+    left: `${column}ch`,
+    'z-index': '1',
+    'white-space': 'pre',
+    'tab-size': `${tabSize}`,
+    'pointer-events': 'none',
+    padding: '0 1ch',
+    'background-image': 'linear-gradient(var(--vscode-diffEditor-insertedTextBackground) 0 0)',
+    'background-color': 'var(--vscode-editor-background)',
+  };
+  return ['none', ...Object.entries(declarations).map(([name, value]) => `${name}: ${value}`)].join('; ');
+}
+
+/** As the inside of a CSS string: nothing in it can end the string. */
+function escaped(text: string): string {
+  return text.replaceAll(/[^A-Za-z0-9 ]/gu, (character) => `\\${(character.codePointAt(0) ?? 0).toString(16)} `);
 }
 
 /** Only what differs: no mark for an unchanged line, none over a common head or tail. */

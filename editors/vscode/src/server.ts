@@ -2,7 +2,8 @@
 
 import { existsSync } from 'node:fs';
 import * as vscode from 'vscode';
-import { LanguageClient, RevealOutputChannelOn, Trace } from 'vscode-languageclient/node';
+import { type LanguageClient, RevealOutputChannelOn, Trace } from 'vscode-languageclient/node';
+import { Client, middleware } from './client';
 import type { Report, ServerStatus } from './describing';
 import { type Found, findServer } from './finding';
 
@@ -23,7 +24,8 @@ export const SCHEMES = ['file', 'untitled'];
 export class Server implements vscode.Disposable {
   client: LanguageClient | undefined;
   status: ServerStatus | undefined;
-  paused = false; // snoozed: the server is told to predict nothing
+  snoozed = false; // nothing is asked unless the user asks
+  starting = false;
   completing = 0; // completions that the editor waits for; any other question would withdraw them
   private readonly names: string[];
   private readonly changed = new vscode.EventEmitter<void>();
@@ -47,7 +49,7 @@ export class Server implements vscode.Disposable {
     const found = await this.find();
     if (!found) return false;
     this.log.info(`server: ${[found.command, ...found.args].join(' ')} (${found.from})`);
-    const client = new LanguageClient(
+    const client = new Client(
       SECTION,
       'Redraft',
       { command: found.command, args: found.args },
@@ -56,17 +58,13 @@ export class Server implements vscode.Disposable {
         initializationOptions: this.settings(),
         outputChannel: this.log,
         revealOutputChannelOn: RevealOutputChannelOn.Never,
-        middleware: {
-          workspace: { configuration: (params) => params.items.map(() => this.settings()) },
-          provideInlineCompletionItems: async (document, position, context, token, next) => {
-            this.completing++;
-            try {
-              return await next(document, position, context, token);
-            } finally {
-              this.completing--;
-            }
+        middleware: middleware({
+          settings: () => this.settings(),
+          snoozed: () => this.snoozed,
+          awaits: (change) => {
+            this.completing += change;
           },
-        },
+        }),
       },
     );
     client.onNotification('redraft/didChangeStatus', (status: ServerStatus) => {
@@ -77,12 +75,17 @@ export class Server implements vscode.Disposable {
       this.changed.fire();
     });
     this.client = client;
+    this.starting = true;
+    this.changed.fire();
     try {
       await client.start();
       await client.setTrace(Trace.Off);
     } catch (error) {
       this.log.error(`the server did not start: ${String(error)}`);
       void vscode.window.showErrorMessage('Redraft: the server did not start; the log says why.');
+    } finally {
+      this.starting = false;
+      this.changed.fire();
     }
     return true;
   }
@@ -116,6 +119,18 @@ export class Server implements vscode.Disposable {
     return this.running ? this.client?.sendRequest<Report>('redraft/status', {}) : undefined;
   }
 
+  snooze(on: boolean): void {
+    this.snoozed = on;
+    this.changed.fire();
+  }
+
+  /** Tell the server which document the user looks at; it ranks related files by that. */
+  focus(document: vscode.TextDocument): void {
+    if (!this.running || !SCHEMES.includes(document.uri.scheme)) return;
+    const uri = this.client?.code2ProtocolConverter.asUri(document.uri);
+    void this.client?.sendNotification('textDocument/didFocus', { textDocument: { uri } });
+  }
+
   /** Tell the server what became of a suggestion. */
   tell(command: string, id: string): void {
     if (!this.running) return;
@@ -132,8 +147,7 @@ export class Server implements vscode.Disposable {
 
   private settings(): Record<string, unknown> {
     const all = vscode.workspace.getConfiguration(SECTION);
-    const settings = Object.fromEntries(this.names.map((name) => [name, all.get(name)]));
-    return this.paused ? { ...settings, enable: false } : settings;
+    return Object.fromEntries(this.names.map((name) => [name, all.get(name)]));
   }
 
   private async find(): Promise<Found | undefined> {

@@ -27,8 +27,10 @@ test('Windows names', () => {
   assert.equal(found?.command, 'C:\\v\\Scripts\\redraft.exe');
 });
 test('the status bar tells states apart', () => {
-  const well = { running: true, enabled: true, languageEnabled: true, snoozedUntil: undefined, status: undefined };
+  const well = { running: true, starting: false, enabled: true, languageEnabled: true, snoozedUntil: undefined, status: undefined };
   assert.equal(statusText(well), '$(edit-sparkle) Redraft');
+  assert.equal(statusText({ ...well, running: false }), '$(error) Redraft');
+  assert.equal(statusText({ ...well, running: false, starting: true }), '$(loading~spin) Redraft');
   assert.equal(statusText({ ...well, snoozedUntil: 1 }), '$(bell-slash) Redraft');
   assert.equal(statusText({ ...well, languageEnabled: false }), '$(circle-slash) Redraft');
   assert.equal(statusText({ ...well, status: { busy: false, kind: 'Error', message: '' } }), '$(error) Redraft');

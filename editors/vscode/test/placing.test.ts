@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Edit } from '../src/edits';
-import { distance, hint, lineMarks, nearest, onScreen, tabActs } from '../src/placing';
+import { blockStyle, columnBeside, distance, hint, lineMarks, nearest, onScreen, tabActs } from '../src/placing';
 
 const text = ['def f(a):', '    return a', '', '    b = 1'];
 const lineAt = (line: number) => text[line] ?? '';
@@ -40,8 +40,32 @@ test('a deletion of lines strikes each through', () => {
   const marks = lineMarks(edit(0, 0, 2, 0), lineAt);
   assert.deepEqual(marks, [{ range: span(0, 0, 9), added: '' }, { range: span(1, 0, 12), added: '' }]);
 });
-test('new lines without an old one stand after the last', () => {
-  assert.deepEqual(lineMarks(edit(1, 12, 1, 12, ' + 1\n    x'), lineAt), [{ range: span(1, 12, 12), added: ' + 1 ⏎     x' }]);
+test('new lines without an old one are a block after the last', () => {
+  assert.deepEqual(lineMarks(edit(1, 12, 1, 12, ' + 1\n    x'), lineAt), [
+    { range: span(1, 12, 12), added: ' + 1' },
+    { range: span(1, 12, 12), added: '', block: { lines: ['    x'], below: true } },
+  ]);
+  assert.deepEqual(lineMarks(edit(0, 0, 1, 0, 'def f(a):\n    # x\n'), lineAt), [
+    { range: span(0, 9, 9), added: '', block: { lines: ['    # x'], below: true } },
+  ]);
+});
+test('a block ends with what stood after the edit', () => {
+  const [, mark] = lineMarks(edit(1, 4, 1, 4, 'if a:\n        '), lineAt);
+  assert.deepEqual(mark?.block, { lines: ['        return a'], below: true });
+});
+test('whole lines put in before a line are a block before it', () => {
+  const block = { lines: ['import a', 'import b'], below: false };
+  assert.deepEqual(lineMarks(edit(0, 0, 0, 0, 'import a\nimport b\n'), lineAt), [{ range: span(0, 0, 0), added: '', block }]);
+});
+test('a block stands right of the lines beside it', () => {
+  assert.equal(columnBeside(['abc', '\tx', ''], 4), 7);
+  assert.equal(columnBeside(['\u4e2d\u6587'], 4), 6);
+  assert.equal(columnBeside(['x'.repeat(300)], 4), 82);
+});
+test('nothing in a block can end its style', () => {
+  const style = blockStyle(['a"; } * {', '\tb'], 7, true, 4);
+  const content = 'content: "a\\22 \\3b  \\7d  \\2a  \\7b \\a \\9 b"';
+  assert.ok(style.startsWith(`none; ${content}; position: absolute; top: 100%; left: 7ch;`), style);
 });
 test('Tab indents in the indentation, unless it has jumped there', () => {
   assert.equal(tabActs({ line: 1, character: 4 }, lineAt, false), false);
