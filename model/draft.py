@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from diffing.edits import Edit
+from diffing.hunks import reverse_unified
 from model.draft_imports import missing_imports, unused_imports
 from model.draft_items import pass_through
 from model.draft_parallel import annotated_alike, awaits, deleted_alike, same_modifiers
@@ -162,6 +163,17 @@ def _common_prefix(left: str, right: str) -> int:
     return low
 
 
+def gives(text: str, edit: Edit, wanted: str) -> bool:
+    """Whether `edit` makes `wanted` of `text`, told without making it."""
+    tail = len(text) - edit.end
+    return (
+        len(wanted) == edit.start + len(edit.new_text) + tail
+        and wanted.startswith(edit.new_text, edit.start)
+        and wanted.startswith(text[: edit.start])
+        and wanted.endswith(text[edit.end :])
+    )
+
+
 def _edit(view: View, starts: list[int], proposal: Proposal) -> Edit | None:
     """The proposal as offsets, common head and tail trimmed; None when nothing changes."""
     count = len(view.lines)
@@ -189,6 +201,16 @@ def _edit(view: View, starts: list[int], proposal: Proposal) -> Edit | None:
     if head == len(old_text) == len(new_text):
         return None
     return Edit(start + head, end - tail, new_text[head : len(new_text) - tail])
+
+
+def _before_newest(request: Request) -> str | None:
+    """The text before the newest edit of this file, as far as it can be told."""
+    for diff in reversed(request.history):
+        try:
+            return reverse_unified(request.text, diff)
+        except ValueError:
+            continue
+    return None
 
 
 def _ranked(view: View) -> list[tuple[float, Proposal, dict[str, float]]]:
@@ -225,12 +247,15 @@ def drafts(request: Request, limit: int = 24, *, least: float = LEAST) -> list[D
     starts = [0]
     for line in view.lines:
         starts.append(starts[-1] + len(line) + 1)
+    before = _before_newest(request)
     found: dict[tuple[int, int, str], Draft] = {}
     for score, proposal, known in _ranked(view):
         if score < least or len(found) == limit:
             break
         edit = _edit(view, starts, _without_trimming(view, proposal))
         if edit is None or _breaks(view, proposal) or _undoes(view, proposal):
+            continue
+        if before is not None and gives(request.text, edit, before):
             continue
         draft = Draft(
             edit=edit,

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import difflib
 from itertools import pairwise
 
 import pytest
@@ -14,11 +13,7 @@ from model.protocol import Request, Snippet
 
 
 def diff(old: str, new: str, path: str = "app.py", context: int = 3) -> str:
-    return "".join(
-        difflib.unified_diff(
-            old.splitlines(keepends=True), new.splitlines(keepends=True), path, path, n=context
-        )
-    )
+    return unified_diff(old, new, path, context=context)
 
 
 def after(text: str, draft: Draft) -> str:
@@ -283,6 +278,16 @@ def test_drafts_are_real_ordered_and_distinct(
     assert [draft.score for draft in found] == sorted((d.score for d in found), reverse=True)
     if states[0] != states[1] != states[2]:
         assert states[1] not in results
+
+
+def test_a_line_put_beside_its_like_is_not_taken_back_at_its_like() -> None:
+    for count in (2, 9):
+        old = "def foo(a, b):\n" * count
+        now = "def foo(a, b):\n" * (count + 1)
+        history = (diff("", old), diff(old, now))
+        for cursor in (0, len(now)):
+            request = Request("next_edit", "app.py", now, cursor, history=history)
+            assert old not in [after(now, draft) for draft in drafts(request, 12)]
 
 
 def test_a_renamed_attribute_is_not_the_plain_word() -> None:
