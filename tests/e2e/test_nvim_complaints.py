@@ -120,12 +120,12 @@ def test_complaint_6_tab_goes_to_the_edit_before_it_applies_it(nvim: Nvim) -> No
 def test_complaint_7_tab_at_the_begin_of_a_line_deletes_nothing(nvim: Nvim) -> None:
     nvim.start([edit((0, 0), (1, 0), "", text="go")], setup=INSERTING)
     nvim.open("a.py", "go\nb\n")
-    nvim.keys("I")
+    nvim.keys("Goc<Esc>ggI")  # without an edit there is no next one
     nvim.keys("<C-o>:lua require('redraft').next()<CR>")
     nvim.wait(lambda: nvim.drawn() and nvim.mode() == "i")
     assert nvim.drawn() == [("RedraftDelete", 0, 0, (1, 0))]
     nvim.keys("<Tab>")
-    nvim.wait_for_text("    go\nb\n")
+    nvim.wait_for_text("    go\nb\nc\n")
 
 
 def test_complaint_8_tab_never_inserts_a_tab_when_it_could_accept(nvim: Nvim) -> None:
