@@ -23,7 +23,7 @@ _SCRIPTED = "scripted:"
 
 THRESHOLDS = {"eager": 0.25, "balanced": 0.5, "quiet": 0.75}
 """Least confidence per `gate`, for a predictor that does not bring its own."""
-_EXPLICIT_SHARE = 0.5
+_EXPLICIT_SHARE = 0.25
 """An explicit request is content with this share of the threshold."""
 
 

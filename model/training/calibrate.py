@@ -261,7 +261,7 @@ def main() -> int:
     solve.add_argument("--first-look", type=Path, required=True)
     solve.add_argument("--model", type=Path, default=EMBEDDED)
     solve.add_argument("--beta", type=float, default=1.0)
-    solve.add_argument("--penalty", type=float, default=0.003)
+    solve.add_argument("--penalty", type=float, default=0.03)
     solve.add_argument("--ratio", type=float, default=4 / 3)
     solve.add_argument("--choose", choices=("logistic", "KTO"))
     solve.set_defaults(command=fit)
