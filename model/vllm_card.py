@@ -37,7 +37,8 @@ curl http://localhost:8000/v1/completions -H 'Content-Type: application/json' \\
 
 - **Continue text, causally, one token at a time.** That is what this network was trained for.
   {fills}
-- **Not block diffusion.** This network never saw a mask in training, so blocks of masks filled with it would be nonsense. For that reason `"ar_mode": true` stands in `config.json`, too: do not turn it off, and do not give
+- **Not block diffusion.** This network never saw a mask in training, so blocks of masks filled with it would be
+  nonsense. For that reason `"ar_mode": true` stands in `config.json`, too: do not turn it off, and do not give
   `--diffusion-config`. `block_size` and `mask_token_id` are there because the layout asks for them.
   {denoiser}
 - **Not Redraft's suggestions.** The gate, drafts from the context, the judging by the text after the cursor and the

@@ -262,14 +262,17 @@ def write_json(path: Path, value: Mapping[str, Any]) -> None:
 @contextmanager
 def new_folder(out: Path) -> Iterator[Path]:
     """A folder to write into that becomes `out` when all went well; `ModelError` unless that is new or empty."""
-    if out.is_symlink() or (out.exists() and (not out.is_dir() or any(out.iterdir()))):
+    out = out.resolve()
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise ModelError(f"{out} is there already and not an empty folder; nothing is overwritten")
     out.parent.mkdir(parents=True, exist_ok=True)
     part = Path(tempfile.mkdtemp(prefix=f".{out.name}-", dir=out.parent))
     try:
         part.chmod(0o755)
         yield part
-        part.replace(out)
+        if out.exists():
+            out.rmdir()
+        part.rename(out)
     finally:
         shutil.rmtree(part, ignore_errors=True)
 
