@@ -60,10 +60,10 @@ def export(source: Path, out: Path, precision: Precision = "bfloat16") -> ModelC
     Raises `ModelError` where the source is damaged or the layout can't hold it, `OSError` where `out` can't be written;
     `out` is then as it was.
     """
-    config, tokenizer = readable(source)
-    weights = AdaptedCheckpoint(source)
-    refuse_left_out(config, weights, source)
     with new_folder(out) as folder:
+        config, tokenizer = readable(source)
+        weights = AdaptedCheckpoint(source)
+        refuse_left_out(config, weights, source)
         tensors = exported_tensors(config, weights, precision, source)
         save_shards(tensors, folder, LARGEST_SHARD)
         ends = end_ids(config, tokenizer)
