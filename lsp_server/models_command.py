@@ -1,4 +1,4 @@
-"""`redraft models list | info | use | pull`: which models there are, what they need, and which one to use.
+"""`redraft models list | info | use | pull | export`: which models there are, what they need, which one to use.
 
 Responsible for the command's arguments and for what it prints. Only `pull` opens a connection, to the hub alone. Knows
 nothing of a running server.
@@ -39,11 +39,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     pull = actions.add_parser("pull", help="download a model from the hub")
     pull.add_argument("model", metavar="OWNER/NAME")
     pull.add_argument("--revision", default="main", help="branch, tag or commit (default: main)")
+    out = actions.add_parser("export", help="write Redraft's own model as a folder for vLLM")
+    out.add_argument("model", help="`embedded`, or the folder of a model that was trained here")
+    out.add_argument(
+        "--out", type=Path, required=True, metavar="DIR", help="folder to write, new or empty"
+    )
+    out.add_argument(
+        "--dtype",
+        choices=("bfloat16", "float16"),
+        default="bfloat16",
+        help="precision of the weights (default: bfloat16)",
+    )
+    out.add_argument(
+        "--check",
+        action="store_true",
+        help="run a text through both, to tell how far their logits are apart",
+    )
 
 
 def run(options: argparse.Namespace) -> int:
     """Carry the action out; 1 when it fails."""
-    actions = {"list": list_models, "info": info, "use": use, "pull": pull}
+    actions = {"list": list_models, "info": info, "use": use, "pull": pull, "export": export}
     try:
         return actions[options.action](options)
     except (ModelError, HubError, OSError) as error:
@@ -191,4 +207,24 @@ def pull(options: argparse.Namespace) -> int:
     for _ in progress(fetch_weights(hub, todo), "pull, MiB", max(1, -(-todo.left // CHUNK))):
         pass
     print(f"{todo.target}: all checksums are right. `redraft models use {options.model}` uses it.")
+    return 0
+
+
+def export(options: argparse.Namespace) -> int:
+    """Write a model in the layout that vLLM serves, and say how, and what is not in it."""
+    from model import bundle, vllm_card, vllm_export
+
+    source = folder_of(options.model) or bundle.EMBEDDED
+    config = vllm_export.export(source, options.out, options.dtype)
+    files = list(options.out.glob("*.safetensors"))
+    size = sum(path.stat().st_size for path in files) / GIB
+    print(f"{config.name} is in {options.out}: {len(files)} weight file(s), {size:.2f} GiB")
+    if options.check:
+        found = vllm_export.compare(source, options.out)
+        print(
+            f"logits are {found.mean:.4f} apart on average and {found.most:.4f} at most; "
+            f"the likeliest token is the same at {found.same_first} of {found.places} places"
+        )
+    print("It continues text causally; block diffusion was not trained into it (see its README).")
+    print(f"\n{vllm_card.serve_command(options.out, config)}")
     return 0

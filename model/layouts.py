@@ -76,6 +76,13 @@ def nemotron_name(stored: str) -> str:
     return "lm_head.weight" if stored == "diffusion_head.weight" else stored
 
 
+def nemotron_stored(name: str) -> str:
+    """The name in that layout of a tensor that the forward pass calls `name`."""
+    if name.startswith("model."):
+        return "encoder." + name.removeprefix("model.")
+    return "diffusion_head.weight" if name == "lm_head.weight" else name
+
+
 RENAMES: Mapping[Shape, Callable[[str], str]] = {"llada": llada_name, "nemotron": nemotron_name}
 
 

@@ -77,6 +77,10 @@ class Tokenizer:
         """The id of a control token, None where the vocabulary has none of that name."""
         return self._control_ids.get(name)
 
+    def control_name(self, token: int) -> str | None:
+        """How a control token is written in the vocabulary, None where that has no such token."""
+        return next((text for text, id_ in self._control_ids.items() if id_ == token), None)
+
     def count(self, text: str) -> int:
         return len(self.encode(text))
 

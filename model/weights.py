@@ -13,7 +13,7 @@ Packed layouts (groups of 32 consecutive inputs share one scale; `w` is `[out, i
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import torch
@@ -24,6 +24,7 @@ from torch import Tensor
 from model.config import ModelError
 
 GROUP = 32
+PARTS = (".q4", ".q8", ".scale", ".min")
 SHARD_BYTES = 44_000_000
 
 
@@ -67,21 +68,42 @@ def pack_q8(weight: Tensor) -> dict[str, Tensor]:
 
 def save_sharded(tensors: Mapping[str, Tensor], folder: Path, stem: str = "model") -> None:
     """Write `tensors` as safetensors shards of at most `SHARD_BYTES` with a Hugging Face index."""
-    shards: list[dict[str, Tensor]] = [{}]
-    size = 0
-    for name, tensor in tensors.items():
+    save_shards(tensors.items(), folder, SHARD_BYTES, stem)
+
+
+def save_shards(
+    tensors: Iterable[tuple[str, Tensor]], folder: Path, most: int, stem: str = "model"
+) -> None:
+    """Write named tensors as shards of at most `most` bytes with an index; one shard is in memory at a time.
+
+    A tensor that is larger than that has a shard of its own.
+    """
+    shards: list[list[str]] = []
+    waiting: dict[str, Tensor] = {}
+    size = total = 0
+
+    def write() -> None:
+        path = folder / f"{stem}-{len(shards) + 1:05d}.safetensors"
+        save_file(waiting, path)
+        path.chmod(0o644)
+        shards.append(list(waiting))
+        waiting.clear()
+
+    for name, tensor in tensors:
         bytes_ = tensor.numel() * tensor.element_size()
-        if size + bytes_ > SHARD_BYTES and shards[-1]:
-            shards.append({})
+        if waiting and size + bytes_ > most:
+            write()
             size = 0
-        shards[-1][name] = tensor.contiguous()
+        waiting[name] = tensor.contiguous()
         size += bytes_
-    weight_map = {}
-    for number, shard in enumerate(shards, 1):
+        total += bytes_
+    if waiting:
+        write()
+    weight_map: dict[str, str] = {}
+    for number, names in enumerate(shards, 1):
         file = f"{stem}-{number:05d}-of-{len(shards):05d}.safetensors"
-        save_file(shard, folder / file)
-        weight_map.update(dict.fromkeys(shard, file))
-    total = sum(t.numel() * t.element_size() for t in tensors.values())
+        (folder / f"{stem}-{number:05d}.safetensors").replace(folder / file)
+        weight_map.update(dict.fromkeys(names, file))
     index = {"metadata": {"total_size": total}, "weight_map": weight_map}
     (folder / f"{stem}.safetensors.index.json").write_text(json.dumps(index, indent=1) + "\n")
 
@@ -125,6 +147,10 @@ class Checkpoint:
     def __iter__(self) -> Iterator[str]:
         """Stored names, packed parts included."""
         return iter(self._files)
+
+    def names(self) -> set[str]:
+        """Names of the tensors, whether they are stored packed or not."""
+        return {name.removesuffix(next(filter(name.endswith, PARTS), "")) for name in self}
 
     def raw(self, name: str) -> Tensor:
         """One stored tensor as it is on disk."""

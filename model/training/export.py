@@ -94,7 +94,7 @@ def tuned_stack(
 ) -> dict[str, Tensor]:
     """The denoiser of `source` with what the adapters of a run add to it. Raises `ModelError` where it has none."""
     before = Checkpoint(source, STEM)
-    found = {name: before.get(name) for name in stored_names(before)}
+    found = {name: before.get(name) for name in before.names()}
     for i in range(len(plan.denoiser)):
         for part in LINEARS:
             down, up = (network[f"stack.{i}.{part}.{side}"] for side in ("down", "up"))
@@ -102,12 +102,6 @@ def tuned_stack(
             for name, value in split(added, part, config).items():
                 found[f"{STEM}.layers.{i}.{name}.weight"] += value
     return found
-
-
-def stored_names(weights: Checkpoint) -> set[str]:
-    """The names of the tensors, whether they are stored packed or not."""
-    parts = (".q4", ".q8", ".scale", ".min")
-    return {name.removesuffix(next((p for p in parts if name.endswith(p)), "")) for name in weights}
 
 
 def packed(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
