@@ -5,7 +5,7 @@ PY := $(VENV)/bin/python
 VSCODE := editors/vscode
 export PYTHONPATH := $(CURDIR)
 
-.PHONY: demo test lint typecheck lsp serve eval bench data train-smoke format vscode test-vscode test-vscode-e2e clean
+.PHONY: demo test lint typecheck lsp lsp-tcp serve eval bench data train-smoke format vscode test-vscode test-vscode-e2e clean
 
 demo: $(VENV)/.run  ## the main job: a server, a real file, real edits, the embedded model
 	$(PY) -m lsp_server demo
@@ -33,8 +33,11 @@ format: $(VENV)/.dev  ## rewrite in the house style
 lsp: $(VENV)/.run  ## the language server on stdin and stdout
 	@$(PY) -m lsp_server lsp
 
-serve: $(VENV)/.run  ## the language server on a TCP port of this machine
+lsp-tcp: $(VENV)/.run  ## the language server on a TCP port of this machine
 	$(PY) -m lsp_server lsp --tcp
+
+serve: $(VENV)/.dev  ## the model over HTTP, on this machine
+	$(PY) -m lsp_server serve
 
 eval: $(VENV)/.run  ## score the embedded model and its causal baseline on the public test data
 	$(PY) -m lsp_server eval --benchmark random-span-light --compare auto causal --execute

@@ -12,13 +12,33 @@ import gc
 import logging
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
 from lsp_server import __version__
+from model import bounds
 
 Parser = argparse.ArgumentParser
+
+EXTRAS: Mapping[str, str] = {
+    **dict.fromkeys(
+        (
+            "accelerate",
+            "gguf",
+            "matplotlib",
+            "transformers",
+            "tree_sitter",
+            "tree_sitter_javascript",
+            "tree_sitter_python",
+            "tree_sitter_typescript",
+        ),
+        "training",
+    ),
+    **dict.fromkeys(("fastapi", "starlette", "uvicorn", "prometheus_client", "pydantic"), "serve"),
+    "httpx2": "remote",
+}
+"""Libraries that not everybody needs, and the extra that brings them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,18 +59,42 @@ def run(argv: Sequence[str] | None = None) -> int:
     """Run one command; its exit code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     chosen = next((word for word in arguments if not word.startswith("-")), None)
-    parser = _parser(chosen)
-    options = parser.parse_args(arguments)
-    if options.command is None:
-        parser.print_help(sys.stderr)
-        return 2
     try:
+        parser = _parser(chosen)
+        options = parser.parse_args(arguments)
+        if options.command is None:
+            parser.print_help(sys.stderr)
+            return 2
         return COMMANDS[options.command].run(options)
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:  # `redraft settings | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return 0
+    except ModuleNotFoundError as error:
+        module = (error.name or "").partition(".")[0]
+        if module not in EXTRAS:
+            raise
+        return _refuse(chosen, missing(module))
+    except UnicodeDecodeError as error:
+        return _refuse(chosen, f"a file that should hold text does not: {error}")
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        return _refuse(chosen, f"{where}{error.strerror or error}")
+
+
+def _refuse(command: str | None, reason: str) -> int:
+    print(f"redraft {command}: {reason}", file=sys.stderr)
+    return 2
+
+
+def missing(module: str) -> str:
+    """What to do about a library that is not installed."""
+    extra = EXTRAS[module]
+    return (
+        f"a library is not installed ({module}): pip install 'redraft[{extra}]', "
+        f"in a checkout of Redraft: pip install -e '.[{extra}]'"
+    )
 
 
 def _parser(chosen: str | None) -> Parser:
@@ -69,7 +113,9 @@ def _lsp_arguments(parser: Parser) -> None:
     parser.add_argument("--stdio", action="store_true", help="talk over stdin and stdout (default)")
     parser.add_argument("--tcp", action="store_true", help="wait for one client on a TCP port")
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on")
-    parser.add_argument("--port", type=int, default=7011, help="port to listen on; 0 picks one")
+    parser.add_argument(
+        "--port", type=bounds.port, default=7011, help="port to listen on; 0 picks one"
+    )
     parser.add_argument("--name", default="redraft", help="name that the server gives itself")
     parser.add_argument("--log-file", metavar="FILE", help="write the log there, not to stderr")
 

@@ -19,13 +19,16 @@ from diffing.hunks import unified_diff
 from diffing.positions import LineIndex
 from lsp_server.demo_cases import CASES
 from lsp_server.demo_client import GATE, DemoError, DemoSession, Result
+from model import bounds
 
 _STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", default="embedded", help="model to use, as in the settings")
-    parser.add_argument("--threads", type=int, default=0, help="CPU threads; 0 leaves it open")
+    parser.add_argument(
+        "--threads", type=bounds.threads, default=0, help="CPU threads; 0 leaves it open"
+    )
     parser.add_argument("--no-color", action="store_true", help="plain text")
 
 

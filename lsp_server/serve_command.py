@@ -15,6 +15,7 @@ import sys
 from pathlib import Path
 
 from lsp_server import engine
+from model import bounds
 from model.feedback import FILE, data_folder
 from model.library import EMBEDDED
 
@@ -22,20 +23,25 @@ TOKEN_VARIABLE = "REDRAFT_TOKEN"
 PORT = 7012
 MISSING = (
     "redraft serve needs libraries that are not installed ({name} is missing): "
-    "pip install 'redraft[serve]'"
+    "pip install 'redraft[serve]', in a checkout pip install -e '.[serve]'"
 )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on")
-    parser.add_argument("--port", type=int, default=PORT, help="port to listen on; 0 picks one")
+    parser.add_argument(
+        "--port", type=bounds.port, default=PORT, help="port to listen on; 0 picks one"
+    )
     parser.add_argument("--model", default=EMBEDDED, help="`embedded`, or a model folder")
     parser.add_argument("--device", default="auto", help="`auto`, `cpu`, `cuda`, `cuda:1` ...")
     parser.add_argument(
-        "--threads", type=int, default=0, help="CPU threads; 0 leaves it to Redraft"
+        "--threads", type=bounds.threads, default=0, help="CPU threads; 0 leaves it to Redraft"
     )
     parser.add_argument(
-        "--context-tokens", type=int, default=0, help="largest prompt; 0 leaves it to Redraft"
+        "--context-tokens",
+        type=bounds.whole(0, 32_768),
+        default=0,
+        help="largest prompt; 0 leaves it to Redraft",
     )
     parser.add_argument(
         "--gate",
@@ -55,9 +61,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--allow-origin", action="append", default=[], metavar="ORIGIN", help="a web page's origin"
     )
-    parser.add_argument("--queue", type=int, default=16, help="most requests that wait or run")
-    parser.add_argument("--timeout", type=float, default=30.0, help="seconds for an answer")
-    parser.add_argument("--max-body", type=int, default=16, help="largest request, in MiB")
+    parser.add_argument(
+        "--queue", type=bounds.count, default=16, help="most requests that wait or run"
+    )
+    parser.add_argument(
+        "--timeout", type=bounds.real(0.001, 3600), default=30.0, help="seconds for an answer"
+    )
+    parser.add_argument("--max-body", type=bounds.count, default=16, help="largest request, in MiB")
     parser.add_argument(
         "--strict", action="store_true", help="refuse edit requests with more than one message"
     )
@@ -80,11 +90,6 @@ def run(options: argparse.Namespace) -> int:
                 f"{options.host} can be reached from other machines, so a token is needed: "
                 f"--token-file FILE or {TOKEN_VARIABLE}"
             )
-        for name, value in (("--queue", options.queue), ("--max-body", options.max_body)):
-            if value < 1:
-                raise ValueError(f"{name} must be at least 1")
-        if not 0 < options.timeout <= 3600:
-            raise ValueError("--timeout must be between 0 and 3600 seconds")
         return _serve(options, token, loopback=loopback)
     except ModuleNotFoundError as error:
         print(MISSING.format(name=error.name), file=sys.stderr)

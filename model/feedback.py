@@ -117,9 +117,10 @@ class Store:
         self._bounds = (max_suggestions, max_days, max_bytes)
         try:
             path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            path.touch(mode=0o600)
+            path.chmod(0o600)  # what SQLite puts beside it takes over its mode
             self._db = _connect(path)
             self._migrate(migrations)
-            path.chmod(0o600)
         except (OSError, sqlite3.Error) as error:
             raise FeedbackError(f"the feedback store {path} cannot be used: {error}") from error
 

@@ -77,7 +77,7 @@ def choose(choice: Choice) -> None:
     if folder is not None and choice.model not in pulled():
         choice = Choice(str(folder.resolve()), choice.instruct)
     path = data_folder() / CHOICE
-    path.parent.mkdir(parents=True, exist_ok=True)
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     part = path.with_name(path.name + ".part")
     part.write_text(json.dumps(asdict(choice)) + "\n", encoding="utf-8")
     os.replace(part, path)

@@ -15,6 +15,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
+from model import bounds
 from model.evaluation import bench, picture
 from model.evaluation.baseline import PropagateLastSubstitution
 from model.evaluation.benchmarks import FILES, SAMPLES, benchmark_cases
@@ -55,7 +56,9 @@ def add_arguments(command: str, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("cases", nargs="?", default="-", help="JSONL file (.gz, - for stdin)")
         parser.add_argument("--out", default="-", help="predictions file (.gz, - for stdout)")
         parser.add_argument("--resume", action="store_true", help="keep answers that --out has")
-        parser.add_argument("--limit", type=int, metavar="N", help="the first N cases only")
+        parser.add_argument(
+            "--limit", type=bounds.count, metavar="N", help="the first N cases only"
+        )
     elif command == "eval":
         _add_eval(parser)
     else:
@@ -76,13 +79,21 @@ def _add_predictor(parser: argparse.ArgumentParser) -> None:
         help="ask a model that follows instructions for what it was not trained to do",
     )
     group.add_argument("--device", default="auto", help="auto, cpu, cuda, ... (default: auto)")
-    group.add_argument("--threads", type=int, metavar="N", help="processor threads of the model")
+    group.add_argument(
+        "--threads", type=bounds.threads, metavar="N", help="processor threads of the model"
+    )
     group.add_argument("--decoding", choices=("auto", "causal", "refine", "block"), default="auto")
     group.add_argument(
-        "--threshold", type=float, metavar="P", help="least confidence to show (default: model's)"
+        "--threshold",
+        type=bounds.real(0, 1),
+        metavar="P",
+        help="least confidence to show (default: model's)",
     )
     group.add_argument(
-        "--deadline-ms", type=float, metavar="MS", help="time limit for each case (default: none)"
+        "--deadline-ms",
+        type=bounds.real(0),
+        metavar="MS",
+        help="time limit for each case (default: none)",
     )
 
 
@@ -114,7 +125,7 @@ def _add_eval(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="run the tests of infilling cases: executes generated code on this machine",
     )
-    parser.add_argument("--limit", type=int, metavar="N", help="N cases, evenly spread")
+    parser.add_argument("--limit", type=bounds.count, metavar="N", help="N cases, evenly spread")
     parser.add_argument(
         "--by",
         default="",
@@ -127,11 +138,17 @@ def _add_eval(parser: argparse.ArgumentParser) -> None:
 
 def _add_bench(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--lines", type=int, nargs="+", default=list(bench.SIZES), help="sizes of the edited file"
+        "--lines",
+        type=bounds.count,
+        nargs="+",
+        default=list(bench.SIZES),
+        help="sizes of the edited file",
     )
     parser.add_argument("--mode", choices=bench.MODES, action="append", help="one mode only")
-    parser.add_argument("--keys", type=int, default=12, help="keys typed in each trace")
-    parser.add_argument("--limit", type=int, default=2, metavar="N", help="traces of each kind")
+    parser.add_argument("--keys", type=bounds.count, default=12, help="keys typed in each trace")
+    parser.add_argument(
+        "--limit", type=bounds.count, default=2, metavar="N", help="traces of each kind"
+    )
     parser.add_argument("--no-baseline", action="store_true", help="leave causal decoding out")
     parser.add_argument("--json", "--out", type=Path, metavar="FILE", help="write the figures")
 
@@ -161,7 +178,7 @@ def load_predictor(args: argparse.Namespace, decoding: Decoding | None = None) -
         return load(
             name,
             device=args.device,
-            threads=args.threads,
+            threads=args.threads or None,
             decoding=decoding or args.decoding,
             instruct=args.instruct,
         )

@@ -15,6 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from model import bounds
 from model.bundle import EMBEDDED
 from model.candidate import Candidate
 from model.config import ModelError
@@ -62,10 +63,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "(default: nothing is late)",
     )
     parser.add_argument("--offline", action="store_true", help="only what is on record, no model")
-    parser.add_argument("--limit", type=int, metavar="N", help="the first N cases only")
-    parser.add_argument("--pauses", type=int, default=3, help="most pauses for each case")
+    parser.add_argument("--limit", type=bounds.count, metavar="N", help="the first N cases only")
+    parser.add_argument("--pauses", type=bounds.count, default=3, help="most pauses for each case")
     parser.add_argument("--model", default="embedded", help="embedded, or a model folder")
-    parser.add_argument("--threads", type=int, metavar="N", help="processor threads of the model")
+    parser.add_argument(
+        "--threads", type=bounds.threads, metavar="N", help="processor threads of the model"
+    )
     parser.add_argument(
         "--out",
         type=Path,
@@ -91,6 +94,8 @@ def run(args: argparse.Namespace) -> int:
     try:
         gates = {str(path): Gate.read(path) for path in args.gate or [folder / FILE]}
         traces = list(read_traces(args.cases, args.limit, args.pauses))
+        if not traces:
+            raise ValueError(f"{args.cases} holds no case with `expected` and `meta`")
         record = Recorded(args.record, None if args.offline else Asking(folder, args.threads))
     except (OSError, ModelError, ValueError) as error:
         print(f"redraft simulate: {error}", file=sys.stderr)
@@ -152,7 +157,7 @@ class Asking:
         if self._predictor is None:
             from model.local import LocalPredictor
 
-            self._predictor = LocalPredictor.load(self._folder, threads=self._threads)
+            self._predictor = LocalPredictor.load(self._folder, threads=self._threads or None)
         began = time.perf_counter()
         found = self._predictor.propose(request)
         return found, (time.perf_counter() - began) * 1000

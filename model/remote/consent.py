@@ -156,7 +156,7 @@ class Consents:
 
     def _write(self) -> None:
         """Replace the file, readable for its owner only."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         temporary = self.path.with_name(f"{self.path.name}.{os.getpid()}.part")
         temporary.unlink(missing_ok=True)
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

@@ -15,6 +15,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from model import bounds
 from model.bundle import EMBEDDED, control_ids
 from model.config import ModelConfig
 from model.evaluation.simulate_command import read_traces
@@ -77,10 +78,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, required=True, help="folder of shards")
     parser.add_argument("--model", type=Path, default=EMBEDDED, help="whose tokenizer and prompts")
     parser.add_argument("--split", choices=("train", "dev"), default="train")
-    parser.add_argument("--gaps", type=int, default=200_000, help="lessons in filling in")
-    parser.add_argument("--cases", type=int, default=50_000, help="lessons from next-edit cases")
-    parser.add_argument("--gap-room", type=int, default=1024, help="tokens of a gap at most")
-    parser.add_argument("--case-room", type=int, default=2048, help="tokens of a case at most")
+    parser.add_argument(
+        "--gaps", type=bounds.whole(0), default=200_000, help="lessons in filling in"
+    )
+    parser.add_argument(
+        "--cases", type=bounds.whole(0), default=50_000, help="lessons from next-edit cases"
+    )
+    parser.add_argument(
+        "--gap-room", type=bounds.count, default=1024, help="tokens of a gap at most"
+    )
+    parser.add_argument(
+        "--case-room", type=bounds.count, default=2048, help="tokens of a case at most"
+    )
     parser.add_argument("--seed", type=int, default=0)
 
 

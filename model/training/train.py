@@ -18,6 +18,7 @@ from typing import Any
 
 import torch
 
+from model import bounds
 from model.adapter import AdaptedCheckpoint
 from model.bundle import EMBEDDED, pick_device
 from model.config import ModelConfig, ModelError
@@ -98,8 +99,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--run", type=Path, required=True, help="folder of the run's state")
     parser.add_argument("--model", type=Path, default=EMBEDDED, help="checkpoint to start from")
     parser.add_argument("--device", default="auto")
-    parser.add_argument("--threads", type=int, metavar="N")
-    parser.add_argument("--minutes", type=float, help="stop after so long, to be resumed")
+    parser.add_argument("--threads", type=bounds.threads, metavar="N")
+    parser.add_argument("--minutes", type=bounds.real(0), help="stop after so long, to be resumed")
     parser.add_argument("--until", type=int, metavar="STEP", help="stop there, to be resumed")
 
 

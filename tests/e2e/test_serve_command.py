@@ -121,5 +121,5 @@ def test_without_its_libraries_it_says_what_to_install() -> None:
     assert done.returncode == 1
     assert done.stderr == (
         "redraft serve needs libraries that are not installed (fastapi is missing): "
-        "pip install 'redraft[serve]'\n"
+        "pip install 'redraft[serve]', in a checkout pip install -e '.[serve]'\n"
     )
