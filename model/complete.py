@@ -199,7 +199,8 @@ class Completer:
 
         `context` ends where `required` begins: together they are the prompt up to the cursor. The candidate "" stands
         for inserting nothing and is always there; all others are beginnings of one continuation. It is written line by
-        line, for as long as one more line makes the text after the cursor likelier.
+        line, for as long as one more line makes the text after the cursor likelier. Where the cursor's line is not begun
+        yet, other ways to begin it are weighed too: there greedy decoding errs most, and nobody waits for every key.
         """
         prefix, suffix = request.text[: request.cursor], request.text[request.cursor :]
         gap = "\n" if before_a_line(prefix, suffix) else ""
@@ -241,7 +242,8 @@ class Completer:
             return [], made
         judge(slot, made, self._ending(made, required))
         owners = dict.fromkeys(scores, made)
-        others = self._others(slot, context, required, made, ending, stop)
+        begun = bool(ending.line.strip())
+        others = [] if begun else self._others(slot, context, required, made, ending, stop)
         judge(slot, made, *(self._ending(other, required) for other in others))
         for other in others:
             made.forwards += other.forwards
