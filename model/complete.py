@@ -199,8 +199,8 @@ class Completer:
 
         `context` ends where `required` begins: together they are the prompt up to the cursor. The candidate "" stands
         for inserting nothing and is always there; all others are beginnings of one continuation. It is written line by
-        line, for as long as one more line makes the text after the cursor likelier. Where the cursor's line is not begun
-        yet, other ways to begin it are weighed too: there greedy decoding errs most, and nobody waits for every key.
+        line, for as long as one more line makes the text after the cursor likelier. Where the cursor's line is not
+        begun yet, other ways to begin it are weighed too: there greedy decoding errs most, and nobody is typing on.
         """
         prefix, suffix = request.text[: request.cursor], request.text[request.cursor :]
         gap = "\n" if before_a_line(prefix, suffix) else ""
