@@ -14,6 +14,7 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from typing import NoReturn
 
 from lsp_server import __version__
@@ -161,44 +162,30 @@ def set_up_logging(path: str | None) -> None:
     logging.getLogger("pygls").setLevel(logging.WARNING)
 
 
+def _of_module(name: str, help: str) -> Command:
+    """A command whose module has `add_arguments(parser)` and `run(options)`."""
+    return Command(
+        help,
+        lambda parser: import_module(name).add_arguments(parser),
+        lambda options: import_module(name).run(options),
+    )
+
+
+def _of_group(group: str, name: str, help: str) -> Command:
+    """A command of a module that has several, told apart by name."""
+    return Command(
+        help,
+        lambda parser: import_module(group).add_arguments(name, parser),
+        lambda options: import_module(group).run(name, options),
+    )
+
+
 def _of_evaluation(name: str, help: str) -> Command:
-    def arguments(parser: Parser) -> None:
-        from model.evaluation import cli
-
-        cli.add_arguments(name, parser)
-
-    def run(options: argparse.Namespace) -> int:
-        from model.evaluation import cli
-
-        return cli.run(name, options)
-
-    return Command(help, arguments, run)
+    return _of_group("model.evaluation.cli", name, help)
 
 
 def _of_training(name: str, help: str) -> Command:
-    def arguments(parser: Parser) -> None:
-        from model.training import cli
-
-        cli.add_arguments(name, parser)
-
-    def run(options: argparse.Namespace) -> int:
-        from model.training import cli
-
-        return cli.run(name, options)
-
-    return Command(help, arguments, run)
-
-
-def _demo_arguments(parser: Parser) -> None:
-    from lsp_server import demo
-
-    demo.add_arguments(parser)
-
-
-def _demo(options: argparse.Namespace) -> int:
-    from lsp_server import demo
-
-    return demo.run(options)
+    return _of_group("model.training.cli", name, help)
 
 
 def _doctor_arguments(parser: Parser) -> None:
@@ -209,54 +196,6 @@ def _doctor(options: argparse.Namespace) -> int:
     from lsp_server import doctor
 
     return doctor.run(options)
-
-
-def _simulate_arguments(parser: Parser) -> None:
-    from model.evaluation import simulate_command
-
-    simulate_command.add_arguments(parser)
-
-
-def _simulate(options: argparse.Namespace) -> int:
-    from model.evaluation import simulate_command
-
-    return simulate_command.run(options)
-
-
-def _feedback_arguments(parser: Parser) -> None:
-    from lsp_server import feedback_command
-
-    feedback_command.add_arguments(parser)
-
-
-def _feedback(options: argparse.Namespace) -> int:
-    from lsp_server import feedback_command
-
-    return feedback_command.run(options)
-
-
-def _models_arguments(parser: Parser) -> None:
-    from lsp_server import models_command
-
-    models_command.add_arguments(parser)
-
-
-def _models(options: argparse.Namespace) -> int:
-    from lsp_server import models_command
-
-    return models_command.run(options)
-
-
-def _remote_arguments(parser: Parser) -> None:
-    from lsp_server import remote_command
-
-    remote_command.add_arguments(parser)
-
-
-def _remote(options: argparse.Namespace) -> int:
-    from lsp_server import remote_command
-
-    return remote_command.run(options)
 
 
 def _serve_arguments(parser: Parser) -> None:
@@ -291,26 +230,24 @@ COMMANDS = {
     "predict": _of_evaluation("predict", "answer a file of cases"),
     "eval": _of_evaluation("eval", "answer a file of cases and score the answers"),
     "bench": _of_evaluation("bench", "measure speed"),
-    "simulate": Command(
+    "simulate": _of_module(
+        "model.evaluation.simulate_command",
         "let a simulated user judge suggestions, with one gate or several",
-        _simulate_arguments,
-        _simulate,
     ),
     "data": _of_training("data", "build training data from package releases"),
     "pack": _of_training("pack", "write training data as shards for one model"),
     "train": _of_training("train", "train what a recipe names, or go on with it"),
     "export": _of_training("export", "write what was trained as a checkpoint folder"),
     "tune": _of_training("tune", "let the gate learn from what you accepted and rejected"),
-    "feedback": Command(
-        "show, export or delete what became of suggestions", _feedback_arguments, _feedback
+    "feedback": _of_module(
+        "lsp_server.feedback_command", "show, export or delete what became of suggestions"
     ),
-    "models": Command("list, describe, choose and download models", _models_arguments, _models),
-    "remote": Command(
+    "models": _of_module("lsp_server.models_command", "list, describe, choose and download models"),
+    "remote": _of_module(
+        "lsp_server.remote_command",
         "allow services for the remote backend, list, forget or try them",
-        _remote_arguments,
-        _remote,
     ),
-    "demo": Command("see it work on a real source file", _demo_arguments, _demo),
+    "demo": _of_module("lsp_server.demo", "see it work on a real source file"),
     "doctor": Command("tell what is installed and what is wrong", _doctor_arguments, _doctor),
     "settings": Command("print the settings table", _no_arguments, _settings),
 }

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
 
 from diffing.edits import Edit
 from diffing.hunks import reverse_unified
@@ -247,7 +248,7 @@ def drafts(request: Request, limit: int = 24, *, least: float = LEAST) -> list[D
     starts = [0]
     for line in view.lines:
         starts.append(starts[-1] + len(line) + 1)
-    before = _before_newest(request)
+    before = cache(lambda: _before_newest(request))  # most requests have no draft
     found: dict[tuple[int, int, str], Draft] = {}
     for score, proposal, known in _ranked(view):
         if score < least or len(found) == limit:
@@ -255,7 +256,7 @@ def drafts(request: Request, limit: int = 24, *, least: float = LEAST) -> list[D
         edit = _edit(view, starts, _without_trimming(view, proposal))
         if edit is None or _breaks(view, proposal) or _undoes(view, proposal):
             continue
-        if before is not None and gives(request.text, edit, before):
+        if (earlier := before()) is not None and gives(request.text, edit, earlier):
             continue
         draft = Draft(
             edit=edit,

@@ -5,7 +5,7 @@ Responsible for these paths: a body in, an answer or a stream out.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Request
@@ -29,6 +29,16 @@ def service_of(request: Request) -> Service:
 
 
 Served = Annotated[Service, Depends(service_of)]
+Piece = Callable[[str | None, str | None, bool], dict[str, Any]]
+"""A choice of a stream: some text, how it ended, whether it is the first."""
+
+
+def text_piece(text: str | None, finish: str | None, first: bool) -> dict[str, Any]:
+    return wire.text_choice(text or "", finish)
+
+
+def delta_piece(text: str | None, finish: str | None, first: bool) -> dict[str, Any]:
+    return wire.delta_choice(text, finish, first=first)
 
 
 @router.post(
@@ -66,11 +76,7 @@ async def fill(
     if not body.stream:
         choices = [wire.text_choice(made.text, made.finish)]
         return Json(_whole(service, id, "text_completion", choices, made), headers=_verdict(made))
-
-    def choices_of(text: str | None, finish: str | None, first: bool) -> list[dict[str, Any]]:
-        return [wire.text_choice(text or "", finish)]
-
-    events = _pieces(service, id, "text_completion", made, made.text, choices_of, body.with_usage)
+    events = _pieces(service, id, "text_completion", made, made.text, text_piece, body.with_usage)
     return event_stream(events, _verdict(made))
 
 
@@ -103,13 +109,9 @@ async def edit(body: wire.EditBody, request: Request, service: Served) -> Respon
     if not body.stream:
         choices = [wire.message_choice(content, made.finish)]
         return Json(_whole(service, id, "edit.completion", choices, made), headers=_verdict(made))
-
-    def choices_of(text: str | None, finish: str | None, first: bool) -> list[dict[str, Any]]:
-        return [wire.delta_choice(text, finish, first=first)]
-
     kind = "chat.completion.chunk"
     return event_stream(
-        _pieces(service, id, kind, made, content, choices_of, body.with_usage), _verdict(made)
+        _pieces(service, id, kind, made, content, delta_piece, body.with_usage), _verdict(made)
     )
 
 
@@ -127,15 +129,15 @@ async def _pieces(
     kind: str,
     made: Answer,
     text: str,
-    choices_of: Any,
+    piece: Piece,
     with_usage: bool,
 ) -> AsyncIterator[str]:
     """A text that is known already, line by line; then how it ended, usage if it was asked for, and the end."""
 
     def chunks() -> Iterator[dict[str, Any]]:
         for number, line in enumerate(in_lines(text)):
-            yield wire.envelope(id, kind, service.name, choices_of(line, None, number == 0))
-        ended = choices_of(None, made.finish, False)
+            yield wire.envelope(id, kind, service.name, [piece(line, None, number == 0)])
+        ended = [piece(None, made.finish, False)]
         yield wire.envelope(id, kind, service.name, ended, redraft=made.verdict)
         if with_usage:
             used = wire.usage(made.prompt_tokens, made.tokens, made.cached_tokens)

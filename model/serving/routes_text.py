@@ -23,14 +23,13 @@ from model.serving.engine import Job
 from model.serving.errors import Json, ServiceError
 from model.serving.fim_tags import split_fim
 from model.serving.prompts import PromptError
-from model.serving.routes import Served, fill
+from model.serving.routes import Piece, Served, delta_piece, fill, text_piece
 from model.serving.service import CHAT, TEXT, Service, fault
 from model.serving.streams import DONE, ClientGone, event, event_stream, watched
 
 COMPLETION_TOKENS, CHAT_TOKENS = 128, 512
 
 Write = Callable[[Stop, Watch | None], Written]
-Choice = Callable[[str | None, str | None, bool], dict[str, Any]]
 
 router = APIRouter(responses=FAULTS, default_response_class=Json)
 
@@ -54,7 +53,7 @@ async def completion(body: wire.CompletionBody, request: Request, service: Serve
         return service.author.complete(body.text, most, stops, stop, watch)
 
     if body.stream:
-        return await _stream(service, request, body, write, "text_completion", _text_choice)
+        return await _stream(service, request, body, write, "text_completion", text_piece)
     made = await service.run(request, lambda stop: write(stop, None))
     return _whole(service, "text_completion", wire.text_choice(made.text, made.finish), made)
 
@@ -92,7 +91,7 @@ async def chat(body: wire.ChatBody, request: Request, service: Served) -> Respon
     if body.stream:
         kind = "chat.completion.chunk"
         return await _stream(
-            service, request, body, write, kind, _delta_choice, diffusing=bool(body.diffusing)
+            service, request, body, write, kind, delta_piece, diffusing=bool(body.diffusing)
         )
     made = await service.run(request, lambda stop: write(stop, None))
     return _whole(service, "chat.completion", wire.message_choice(made.text, made.finish), made)
@@ -100,14 +99,6 @@ async def chat(body: wire.ChatBody, request: Request, service: Served) -> Respon
 
 def _role(role: str) -> str:
     return "system" if role == "developer" else role
-
-
-def _text_choice(text: str | None, finish: str | None, first: bool) -> dict[str, Any]:
-    return wire.text_choice(text or "", finish)
-
-
-def _delta_choice(text: str | None, finish: str | None, first: bool) -> dict[str, Any]:
-    return wire.delta_choice(text, finish, first=first)
 
 
 def _whole(service: Service, kind: str, choice: dict[str, Any], made: Written) -> Response:
@@ -123,7 +114,7 @@ async def _stream(
     body: wire.Streamed,
     write: Write,
     kind: str,
-    choice: Choice,
+    choice: Piece,
     *,
     diffusing: bool = False,
 ) -> Response:
@@ -158,7 +149,7 @@ async def _pieces(
     steps: asyncio.Queue[Step | None],
     first: Step | None,
     kind: str,
-    choice: Choice,
+    choice: Piece,
     with_usage: bool,
     diffusing: bool,
 ) -> AsyncIterator[str]:
