@@ -243,6 +243,16 @@ def reverse_unified(text: str, diff: str) -> str:
     return _apply(text, diff, reverse=True)
 
 
+def before_newest(text: str, history: Sequence[str]) -> str | None:
+    """The text before the newest diff that fits it, `history` being oldest first; None where none fits."""
+    for diff in reversed(history):
+        try:
+            return reverse_unified(text, diff)
+        except ValueError:
+            continue
+    return None
+
+
 def _apply(text: str, diff: str, reverse: bool) -> str:
     files = parse_unified(diff)
     if len(files) > 1:

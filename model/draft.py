@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 
 from diffing.edits import Edit
-from diffing.hunks import reverse_unified
+from diffing.hunks import before_newest
 from model.draft_imports import missing_imports, unused_imports
 from model.draft_items import pass_through
 from model.draft_parallel import annotated_alike, awaits, deleted_alike, same_modifiers
@@ -204,16 +204,6 @@ def _edit(view: View, starts: list[int], proposal: Proposal) -> Edit | None:
     return Edit(start + head, end - tail, new_text[head : len(new_text) - tail])
 
 
-def _before_newest(request: Request) -> str | None:
-    """The text before the newest edit of this file, as far as it can be told."""
-    for diff in reversed(request.history):
-        try:
-            return reverse_unified(request.text, diff)
-        except ValueError:
-            continue
-    return None
-
-
 def _ranked(view: View) -> list[tuple[float, Proposal, dict[str, float]]]:
     """All proposals by falling log-odds; of the same proposal by several rules the first counts."""
     votes: dict[tuple[int, int, tuple[str, ...]], set[str]] = {}
@@ -248,7 +238,9 @@ def drafts(request: Request, limit: int = 24, *, least: float = LEAST) -> list[D
     starts = [0]
     for line in view.lines:
         starts.append(starts[-1] + len(line) + 1)
-    before = cache(lambda: _before_newest(request))  # most requests have no draft
+    before = cache(
+        lambda: before_newest(request.text, request.history)
+    )  # most requests have no draft
     found: dict[tuple[int, int, str], Draft] = {}
     for score, proposal, known in _ranked(view):
         if score < least or len(found) == limit:

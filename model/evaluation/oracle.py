@@ -16,7 +16,7 @@ import ast
 import warnings
 from collections.abc import Sequence
 
-from diffing.hunks import Hunk, change_groups, reverse_unified
+from diffing.hunks import Hunk, before_newest, change_groups
 from diffing.reversal import reversal_ratio
 from model.evaluation.metrics import kept_rate
 
@@ -89,13 +89,8 @@ def stripped(lines: Sequence[str]) -> list[str]:
 
 def reversal(original: str, actual: str, history: Sequence[str]) -> float:
     """Share of the change that takes back the newest diff that fits the text; 0 without one."""
-    for diff in reversed(history):
-        try:
-            before = reverse_unified(original, diff)
-        except ValueError:
-            continue
-        return reversal_ratio((before, original), actual)
-    return 0.0
+    before = before_newest(original, history)
+    return 0.0 if before is None else reversal_ratio((before, original), actual)
 
 
 def parses(text: str) -> bool:
