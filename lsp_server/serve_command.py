@@ -10,14 +10,28 @@ import argparse
 import asyncio
 import ipaddress
 import os
+import signal
 import socket
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from lsp_server import engine
 from model import bounds
 from model.feedback import FILE, data_folder
 from model.library import EMBEDDED
+from model.protocol import Mode, Predictor
+
+if TYPE_CHECKING:
+    import uvicorn
+    from starlette.types import ASGIApp
+
+    from model.serving.cluster import Scale
+    from model.serving.security import Guard
+    from model.serving.service import Service
 
 TOKEN_VARIABLE = "REDRAFT_TOKEN"
 PORT = 7012
@@ -78,6 +92,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="how `no edit` is said: the word None, the region as it is, or what the client knows",
     )
     parser.add_argument("--no-feedback", action="store_true", help="keep nothing of /feedback")
+    parser.add_argument(
+        "--replicas", type=bounds.count, default=1, help="more than 1: as many, with Ray Serve"
+    )
+    parser.add_argument(
+        "--max-replicas",
+        type=bounds.count,
+        default=0,
+        help="replicas that there may be under load; 0 is as many as --replicas",
+    )
+    parser.add_argument(
+        "--no-affinity",
+        action="store_true",
+        help="spread requests, instead of giving those of one session to one replica",
+    )
 
 
 def run(options: argparse.Namespace) -> int:
@@ -99,34 +127,100 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _serve(options: argparse.Namespace, token: str | None, *, loopback: bool) -> int:
-    from model.config import ModelError
-    from model.scripted import ScriptError
-    from model.serving.app import create_app
-    from model.serving.security import Guard
     from model.serving.server import server_of
-    from model.serving.service import Options, Service
 
-    guard = Guard(
+    guard = guard_of(options, token, loopback=loopback)
+    listening = socket.create_server(
+        (options.host, options.port),
+        family=socket.AF_INET6 if ":" in options.host else socket.AF_INET,
+    )
+    host, port = listening.getsockname()[:2]
+    shown = f"[{host}]" if ":" in host else host
+    try:
+        with _application(options, guard) as (name, app, renew):
+            print(f"Redraft serves {name} at http://{shown}:{port}", flush=True)
+            asyncio.run(_until_interrupted(server_of(app), listening, renew))
+    finally:
+        listening.close()
+    return 0
+
+
+async def _until_interrupted(
+    server: uvicorn.Server, listening: socket.socket, renew: Callable[[], object] | None
+) -> None:
+    """Serve; `renew` is called, off the event loop, when SIGHUP comes."""
+    if renew is not None and hasattr(signal, "SIGHUP"):
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGHUP, loop.run_in_executor, None, renew)
+    await server.serve(sockets=[listening])
+
+
+@contextmanager
+def _application(
+    options: argparse.Namespace, guard: Guard
+) -> Iterator[tuple[str, ASGIApp, Callable[[], object] | None]]:
+    """What is served: its name, its application, and what loads the model anew. It is one service in this process, or
+    a door to several."""
+    load = partial(load_service, options, guard)
+    if options.replicas == 1:
+        from model.serving.app import create_app
+
+        service = load()
+        yield service.name, create_app(service), None
+        return
+    from model.serving import cluster
+
+    scale = scale_of(options)
+    try:
+        handle = cluster.start(load, scale)
+        door = cluster.front(handle, guard, options.timeout)
+        yield f"{scale.least} replicas", door, partial(cluster.start, load, scale)
+    finally:
+        cluster.stop()
+
+
+def guard_of(options: argparse.Namespace, token: str | None, *, loopback: bool) -> Guard:
+    """Who may ask."""
+    from model.serving.security import Guard
+
+    return Guard(
         loopback=loopback,
         token=token,
         hosts=frozenset(name.lower() for name in options.allow_host),
         origins=frozenset(options.allow_origin),
         max_body=options.max_body * 2**20,
     )
-    feedback = None if options.no_feedback else data_folder() / FILE
-    listening = socket.create_server(
-        (options.host, options.port),
-        family=socket.AF_INET6 if ":" in options.host else socket.AF_INET,
+
+
+def scale_of(options: argparse.Namespace) -> Scale:
+    """How many replicas there are, and what each takes."""
+    from model.serving.cluster import Scale
+
+    return Scale(
+        least=options.replicas,
+        most=max(options.replicas, options.max_replicas),
+        queue=options.queue,
+        timeout=options.timeout,
+        cpus=options.threads or 1,
+        gpus=1 if options.device.startswith("cuda") else 0,
+        affinity=not options.no_affinity,
     )
+
+
+def load_service(options: argparse.Namespace, guard: Guard) -> Service:
+    """A service with its model loaded. ValueError when the model can't be."""
+    from model.config import ModelError
+    from model.scripted import ScriptError
+    from model.serving.service import Options, Service
+
     choice = engine.ModelChoice(
         options.model, options.device, options.threads, options.context_tokens
     )
     try:
         predictor = engine.load_predictor(choice)
     except (ModelError, ScriptError) as error:
-        listening.close()
         raise ValueError(str(error)) from error
-    service = Service(
+    return Service(
         predictor,
         Options(
             guard,
@@ -134,15 +228,14 @@ def _serve(options: argparse.Namespace, token: str | None, *, loopback: bool) ->
             timeout=options.timeout,
             strict=options.strict,
             no_edit=options.no_edit,
-            feedback=feedback,
+            feedback=None if options.no_feedback else data_folder() / FILE,
         ),
-        lambda mode: engine.threshold(predictor, mode, options.gate, invoked=False),
+        partial(_threshold, predictor, options.gate),
     )
-    host, port = listening.getsockname()[:2]
-    shown = f"[{host}]" if ":" in host else host
-    print(f"Redraft serves {predictor.name} at http://{shown}:{port}", flush=True)
-    asyncio.run(server_of(create_app(service)).serve(sockets=[listening]))
-    return 0
+
+
+def _threshold(predictor: Predictor, gate: str, mode: Mode) -> float:
+    return engine.threshold(predictor, mode, gate, invoked=False)
 
 
 def _token(path: Path | None) -> str | None:

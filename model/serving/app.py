@@ -16,14 +16,13 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.openapi.utils import get_openapi
 from starlette.exceptions import HTTPException
-from starlette.middleware.cors import CORSMiddleware
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from model.serving import routes, routes_text
 from model.serving.errors import Json, ServiceError
 from model.serving.metrics import Metrics
-from model.serving.security import Gatekeeper
+from model.serving.security import guarded
 from model.serving.service import Service
 from model.serving.streams import ClientGone
 
@@ -53,15 +52,7 @@ def create_app(service: Service) -> ASGIApp:
     app.add_exception_handler(Exception, _unforeseen)
     app.openapi = lambda: _description(app)  # type: ignore[method-assign]
     counted = Counted(app, service.metrics, frozenset(app.openapi()["paths"]))
-    guarded: ASGIApp = Gatekeeper(counted, service.options.guard)
-    if service.options.guard.origins:
-        guarded = CORSMiddleware(
-            guarded,
-            allow_origins=list(service.options.guard.origins),
-            allow_methods=["GET", "POST"],
-            allow_headers=["authorization", "content-type"],
-        )
-    return guarded
+    return guarded(counted, service.options.guard)
 
 
 def _lifespan(service: Service) -> Callable[[FastAPI], Any]:

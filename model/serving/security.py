@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
+from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from model.serving.errors import ServiceError
@@ -126,6 +127,19 @@ class Gatekeeper:
         return ServiceError(
             413, f"a body may have {self.guard.max_body} bytes at most", "body_too_large"
         )
+
+
+def guarded(app: ASGIApp, guard: Guard) -> ASGIApp:
+    """The application behind a gatekeeper, with the answers that browsers want for the origins that may ask."""
+    behind: ASGIApp = Gatekeeper(app, guard)
+    if not guard.origins:
+        return behind
+    return CORSMiddleware(
+        behind,
+        allow_origins=list(guard.origins),
+        allow_methods=["GET", "POST"],
+        allow_headers=["authorization", "content-type"],
+    )
 
 
 def _replayed(body: bytes, receive: Receive) -> Receive:
