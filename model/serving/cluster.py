@@ -74,7 +74,7 @@ class Replica:
             messages.put_nowait(dict(message))
 
         scope = {**asked.scope, "asgi": {"version": "3.0"}, "root_path": ""}
-        running = asyncio.create_task(self._app(scope, receive, send))
+        running = asyncio.ensure_future(self._app(scope, receive, send))
         running.add_done_callback(lambda _: messages.put_nowait(None))
         try:
             while (message := await messages.get()) is not None:
@@ -121,7 +121,11 @@ class Handle:
 
     async def ask_all(self, asked: Asked) -> list[tuple[int, bytes]]:
         response: Any = self._handle.broadcast("whole", asked)
-        return [one for one in await response.results_async(return_exceptions=True) if isinstance(one, tuple)]
+        return [
+            one
+            for one in await response.results_async(return_exceptions=True)
+            if isinstance(one, tuple)
+        ]
 
 
 def replicas(load: Callable[[], Service], scale: Scale) -> serve.Application:
@@ -184,7 +188,6 @@ def start(load: Callable[[], Service], scale: Scale) -> DeploymentHandle:
             "num_cpus": max(1, math.ceil(scale.cpus * scale.most)),
             "include_dashboard": False,
             "object_store_memory": 128 * 2**20,
-            "_node_ip_address": "127.0.0.1",
         }
         away = "RAY_ADDRESS" in os.environ
         ray.init(logging_level="warning", log_to_driver=False, **({} if away else alone))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import math
 import re
 from collections import defaultdict
@@ -24,6 +25,8 @@ from model.serving.errors import ServiceError
 from model.serving.metrics import CONTENT_TYPE
 from model.serving.sessions import session_key
 from model.serving.streams import DONE, event
+
+logger = logging.getLogger(__name__)
 
 ATTEMPTS = 4
 PAUSE_S = 0.1
@@ -124,6 +127,7 @@ class Front:
                         if sent is not None:
                             await _broken(sent, send)
                             return
+                        logger.warning("a replica was lost; its request goes to another")
                         await asyncio.sleep(PAUSE_S * attempt)
         except TimeoutError:
             raise ServiceError(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from hashlib import blake2b
-from typing import Any
+from typing import Any, TypeGuard
 
 from model.serving.prompts import FILE_PATH
 
@@ -23,7 +23,7 @@ def session_key(headers: Mapping[str, str], body: bytes) -> str:
     or from the beginning of the prompt. It tells nothing of a text. Empty when there is nothing to go by."""
     named = headers.get(HEADER, "")
     content = {} if named else _content(body)
-    named = named or next((text for text in map(content.get, FIELDS) if _is_text(text)), "")
+    named = named or next(filter(_is_text, map(content.get, FIELDS)), "")
     seed = f"name {named}" if named else _beginning(content)
     return blake2b(seed.encode("utf-8", "replace"), digest_size=8).hexdigest() if seed else ""
 
@@ -56,9 +56,9 @@ def _asked(message: Any) -> str:
     content = message.get("content")
     if isinstance(content, list):
         parts = [part.get("text") for part in content if isinstance(part, dict)]
-        return "".join(part for part in parts if _is_text(part))
+        return "".join(filter(_is_text, parts))
     return content if isinstance(content, str) else ""
 
 
-def _is_text(value: Any) -> bool:
+def _is_text(value: Any) -> TypeGuard[str]:
     return isinstance(value, str) and bool(value)
