@@ -111,14 +111,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Serve until interrupted; 1 when it cannot start."""
     try:
-        token = _token(options.token_file)
-        loopback = _is_loopback(options.host)
-        if not loopback and token is None:
-            raise ValueError(
-                f"{options.host} can be reached from other machines, so a token is needed: "
-                f"--token-file FILE or {TOKEN_VARIABLE}"
-            )
-        return _serve(options, token, loopback=loopback)
+        return _serve(options)
     except ModuleNotFoundError as error:
         print(MISSING.format(name=error.name), file=sys.stderr)
     except (OSError, ValueError) as error:
@@ -126,10 +119,10 @@ def run(options: argparse.Namespace) -> int:
     return 1
 
 
-def _serve(options: argparse.Namespace, token: str | None, *, loopback: bool) -> int:
+def _serve(options: argparse.Namespace) -> int:
     from model.serving.server import server_of
 
-    guard = guard_of(options, token, loopback=loopback)
+    guard = guard_of(options)
     listening = socket.create_server(
         (options.host, options.port),
         family=socket.AF_INET6 if ":" in options.host else socket.AF_INET,
@@ -139,10 +132,23 @@ def _serve(options: argparse.Namespace, token: str | None, *, loopback: bool) ->
     try:
         with _application(options, guard) as (name, app, renew):
             print(f"Redraft serves {name} at http://{shown}:{port}", flush=True)
-            asyncio.run(_until_interrupted(server_of(app), listening, renew))
+            with _interrupts_ignored():
+                asyncio.run(_until_interrupted(server_of(app), listening, renew))
     finally:
         listening.close()
     return 0
+
+
+@contextmanager
+def _interrupts_ignored() -> Iterator[None]:
+    """The server has its own handlers while it runs; it raises what it got again at its end, where to stop is all that
+    was wanted."""
+    before = {one: signal.signal(one, signal.SIG_IGN) for one in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for one, handler in before.items():
+            signal.signal(one, handler)
 
 
 async def _until_interrupted(
@@ -179,10 +185,17 @@ def _application(
         cluster.stop()
 
 
-def guard_of(options: argparse.Namespace, token: str | None, *, loopback: bool) -> Guard:
-    """Who may ask."""
+def guard_of(options: argparse.Namespace) -> Guard:
+    """Who may ask. ValueError when everybody could, OSError when the token can't be read."""
     from model.serving.security import Guard
 
+    token = _token(options.token_file)
+    loopback = _is_loopback(options.host)
+    if not loopback and token is None:
+        raise ValueError(
+            f"{options.host} can be reached from other machines, so a token is needed: "
+            f"--token-file FILE or {TOKEN_VARIABLE}"
+        )
     return Guard(
         loopback=loopback,
         token=token,

@@ -24,7 +24,7 @@ from model.serving.engine import GRACE_S
 from model.serving.errors import ServiceError
 from model.serving.metrics import CONTENT_TYPE
 from model.serving.sessions import session_key
-from model.serving.streams import DONE, event
+from model.serving.streams import break_off
 
 logger = logging.getLogger(__name__)
 
@@ -125,7 +125,8 @@ class Front:
                         return
                     except ReplicaLost:
                         if sent is not None:
-                            await _broken(sent, send)
+                            lost = ServiceError(503, "the replica ended", "replica_lost")
+                            await break_off(sent, lost, asked.scope, send)
                             return
                         logger.warning("a replica was lost; its request goes to another")
                         await asyncio.sleep(PAUSE_S * attempt)
@@ -180,15 +181,6 @@ def summed(pages: Sequence[bytes]) -> bytes:
 
 def _number(value: float) -> str:
     return repr(value) if math.isfinite(value) else str(value)
-
-
-async def _broken(head: Message, send: Send) -> None:
-    """End an answer of which a part is sent already; a stream says why."""
-    said = b""
-    if Headers(raw=head["headers"]).get("content-type", "").startswith("text/event-stream"):
-        error = {"message": "the replica ended", "type": "server_error", "code": "replica_lost"}
-        said = (event({"error": error}) + DONE).encode()
-    await send({"type": "http.response.body", "body": said, "more_body": False})
 
 
 async def _gone(receive: Receive) -> None:

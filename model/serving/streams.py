@@ -11,11 +11,13 @@ import contextlib
 from collections.abc import AsyncIterator, Mapping
 from typing import Any, TypeVar
 
+from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import StreamingResponse
+from starlette.types import Message, Scope, Send
 
 from model.serving.engine import Job
-from model.serving.errors import dumps
+from model.serving.errors import ServiceError, dumps
 
 T = TypeVar("T")
 
@@ -35,6 +37,23 @@ def event_stream(
 ) -> StreamingResponse:
     more = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no", **(headers or {})}
     return StreamingResponse(events, media_type="text/event-stream", headers=more)
+
+
+async def break_off(head: Message | None, error: ServiceError, scope: Scope, send: Send) -> None:
+    """End an answer that will not be finished: with the error as long as nothing was sent, in a stream as its last
+    event. `head` is what was sent to begin with."""
+    if head is None:
+        await error.response()(scope, _nothing, send)
+        return
+    said = b""
+    if Headers(raw=head["headers"]).get("content-type", "").startswith("text/event-stream"):
+        fault = {"message": str(error), "type": "server_error", "code": error.code}
+        said = (event({"error": fault}) + DONE).encode()
+    await send({"type": "http.response.body", "body": said, "more_body": False})
+
+
+async def _nothing() -> Message:
+    return {"type": "http.disconnect"}
 
 
 async def gone(request: Request) -> None:

@@ -28,7 +28,7 @@ from typing import Any
 import psutil
 
 CLIENTS, SECONDS, DELAY_MS = 20, 20.0, 50
-SESSIONS, TURNS = 12, 8
+SESSIONS, TURNS = 6, 6
 
 
 class Cluster:

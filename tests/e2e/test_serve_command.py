@@ -7,9 +7,11 @@ import os
 import signal
 import subprocess
 import sys
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -26,14 +28,19 @@ TOKEN = "correct-horse-battery"
 
 def environment(tmp_path: Path, **more: str) -> dict[str, str]:
     script = tmp_path / "script.json"
-    script.write_text(json.dumps({"rules": [{"mode": "fim", "insert": "1"}]}))
+    slow = {"mode": "fim", "when": {"regex": "slow $"}, "insert": "late", "delay_ms": 20_000}
+    script.write_text(json.dumps({"rules": [slow, {"mode": "fim", "insert": "1"}]}))
     return os.environ | {"REDRAFT_HOME": str(tmp_path), "REDRAFT_SCRIPT": str(script), **more}
 
 
 class Process:
     def __init__(self, *arguments: str, env: dict[str, str]) -> None:
         self.process = subprocess.Popen(
-            [*SERVE, "--port", "0", *arguments], env=env, stdout=subprocess.PIPE, text=True
+            [*SERVE, "--port", "0", *arguments],
+            env=env,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
         )
         assert self.process.stdout
         said = self.process.stdout.readline()
@@ -44,7 +51,7 @@ class Process:
         data = None if body is None else json.dumps(body).encode()
         headers = {"content-type": "application/json", **headers}
         asked = urllib.request.Request(self.url + path, data, headers)
-        with urllib.request.urlopen(asked, timeout=10) as answer:
+        with urllib.request.urlopen(asked, timeout=30) as answer:
             return json.load(answer)
 
 
@@ -72,6 +79,24 @@ def test_it_answers_and_keeps_feedback_for_tune(process: Process, tmp_path: Path
     ).stdout
     assert "suggestions  1" in shown
     assert "accepted" in shown
+
+
+@pytest.mark.parametrize(("sent", "streams"), [(signal.SIGINT, False), (signal.SIGTERM, True)])
+def test_when_it_is_stopped_who_waits_is_told(
+    process: Process, sent: signal.Signals, streams: bool
+) -> None:
+    asked = {"model": "redraft", "prompt": "slow ", "stream": streams}
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(process.ask, "/v1/completions", asked)
+        while process.ask("/health")["pending"] == 0:
+            time.sleep(0.01)
+        process.process.send_signal(sent)
+        with pytest.raises(urllib.error.HTTPError, match="503") as told:
+            waiting.result(30)
+    assert json.load(told.value)["error"]["code"] == "shutting_down"
+    _, said = process.process.communicate(timeout=10)
+    assert process.process.returncode == 0
+    assert said.count("\n") <= 1, said
 
 
 def refused(*arguments: str, env: dict[str, str]) -> str:
