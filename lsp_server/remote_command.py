@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import argparse
 import getpass
+import logging
 import os
+import re
 import sys
 
 from lsp_server.remote import load_remote
@@ -25,33 +27,47 @@ from model.remote.consent import (
 )
 from model.remote.link import MissingPackageError
 
-ACTIONS = ("allow", "list", "forget", "try")
 TRIED = 'def greet(name):\n    return "hello " + '
 REST = '\n\n\ngreet("you")\n'
 TRY_S = 30.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("action", choices=ACTIONS)
-    parser.add_argument("url", nargs="?", help="address of the service, like https://host")
-    key = parser.add_mutually_exclusive_group()
-    key.add_argument("--key-env", metavar="NAME", help="environment variable that holds the key")
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    adding = actions.add_parser("allow", help="let text be sent to a service")
+    key = adding.add_mutually_exclusive_group()
+    key.add_argument(
+        "--key-env",
+        type=_variable,
+        metavar="NAME",
+        help="environment variable that holds the key",
+    )
     key.add_argument("--ask-key", action="store_true", help="ask for the key and keep it")
-    parser.add_argument(
+    adding.add_argument(
         "--plain-http", action="store_true", help="allow http:// to another machine, unencrypted"
     )
-    parser.add_argument("--model", default=Settings().remote_model, help="for `try`")
-    parser.add_argument(
-        "--protocol", choices=REMOTE_PROTOCOLS, default="inception", help="for `try`"
-    )
-    parser.add_argument("--fim-template", default="", help="for `try`")
+    actions.add_parser("list", help="show the services that are allowed")
+    forgetting = actions.add_parser("forget", help="send nothing to a service any more")
+    trying = actions.add_parser("try", help="ask a service for one completion")
+    trying.add_argument("--model", default=Settings().remote_model)
+    trying.add_argument("--protocol", choices=REMOTE_PROTOCOLS, default="inception")
+    trying.add_argument("--fim-template", default="")
+    for one in (adding, forgetting, trying):
+        one.add_argument("url", metavar="URL", help="address of the service, like https://host")
+
+
+def _variable(name: str) -> str:
+    """The name of an environment variable."""
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+        raise argparse.ArgumentTypeError(
+            f"{name!r} is not the name of an environment variable: letters, digits and `_`"
+        )
+    return name
 
 
 def run(options: argparse.Namespace) -> int:
     """Carry the action out; 1 when it cannot be, and why."""
     try:
-        if options.action != "list" and not options.url:
-            raise ConsentError("which service? Give its address, like https://host")
         return {"allow": allow, "list": show, "forget": forget, "try": attempt}[options.action](
             options
         )
@@ -95,6 +111,7 @@ def forget(options: argparse.Namespace) -> int:
 def attempt(options: argparse.Namespace) -> int:
     """Ask for one completion of a text that is made up, and print what came."""
     choice = RemoteChoice(options.url, options.model, options.protocol, options.fim_template)
+    logging.getLogger("model.remote").addHandler(logging.NullHandler())  # it is printed, below
     predictor = load_remote(choice, 0)
     made = predictor.predict(Request("fim", "greet.py", TRIED + REST, len(TRIED)), Stop(TRY_S))
     if made.suppressed:

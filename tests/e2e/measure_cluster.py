@@ -28,7 +28,7 @@ from typing import Any
 import psutil
 
 CLIENTS, SECONDS, DELAY_MS = 20, 20.0, 50
-SESSIONS, TURNS = 6, 6
+SESSIONS, TURNS = 4, 6
 
 
 class Cluster:
@@ -183,7 +183,7 @@ def burst() -> dict[str, Any]:
         for number in range(4):
             one.fim(_file(number, 0), max_tokens=8)
         means: dict[int, list[float]] = {5: [], 15: []}
-        for turn in range(4):
+        for turn in range(2):
             for size, seen in means.items():
                 prompts = [_file(100 * turn + 20 * size + number, 0) for number in range(size)]
                 with ThreadPoolExecutor(size) as pool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -61,8 +63,41 @@ def test_unencrypted_addresses_of_other_machines_need_a_word_more(
 def test_an_address_is_needed(
     home: Path, capsys: pytest.CaptureFixture[str], arguments: list[str]
 ) -> None:
-    assert run(["remote", *arguments]) == 1
-    assert "which service?" in said(capsys)
+    with pytest.raises(SystemExit, match="2"):
+        run(["remote", *arguments])
+    assert "required: URL" in said(capsys)
+
+
+def test_the_address_may_stand_before_or_behind_the_options(home: Path) -> None:
+    for number, words in enumerate((["--key-env", "KEY", "URL"], ["URL", "--key-env", "KEY"])):
+        url = f"https://host{number}.example"
+        assert run(["remote", "allow", *(url if word == "URL" else word for word in words)]) == 0
+    assert [service.key_variable for service in Consents()] == ["KEY", "KEY"]
+
+
+@pytest.mark.parametrize("name", ["", "a b", "1KEY", "sk-1234", "KEY=1", "Schlüssel"])
+def test_a_key_is_in_a_variable_that_can_exist(
+    home: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        run(["remote", "allow", "https://host.example", "--key-env", name])
+    assert "is not the name of an environment variable" in said(capsys)
+    assert list(Consents()) == []
+
+
+def test_a_service_that_refuses_is_told_of_once(home: Path) -> None:
+    with FakeService(refusal(401, "no such key")) as service:
+        assert run(["remote", "allow", service.url]) == 0
+        done = subprocess.run(
+            [sys.executable, "-m", "lsp_server", "remote", "try", service.url],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+    assert done.returncode == 1
+    assert done.stderr.count("no such key") == 1
+    assert done.stderr.count("\n") == 1
 
 
 def test_trying_a_service(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
