@@ -116,8 +116,9 @@ class Handle:
             if isinstance(error, RayTaskError):
                 raise
             raise ReplicaLost from error
-        finally:
+        except (asyncio.CancelledError, GeneratorExit):
             response.cancel()
+            raise
 
     async def ask_all(self, asked: Asked) -> list[tuple[int, bytes]]:
         response: Any = self._handle.broadcast("whole", asked)

@@ -52,7 +52,7 @@ def test_ray_runs_the_application_itself(tmp_path: Path) -> None:
         env=os.environ | {"REDRAFT_HOME": str(tmp_path), "REDRAFT_SCRIPT": str(script)},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=150,
         check=False,
     )
     assert done.stdout.splitlines()[-2:] == ["401", "200 1"], done.stderr[-2000:]
