@@ -230,7 +230,7 @@ COMMANDS = {
     "serve": Command("serve the model over http", _serve_arguments, _serve),
     "predict": _of_evaluation("predict", "answer a file of cases"),
     "eval": _of_evaluation("eval", "answer a file of cases and score the answers"),
-    "bench": _of_evaluation("bench", "measure speed"),
+    "bench": _of_module("lsp_server.bench_command", "measure speed"),
     "simulate": _of_module(
         "model.evaluation.simulate_command",
         "let a simulated user judge suggestions, with one gate or several",

@@ -61,6 +61,8 @@ class Status:
             "latencyMs": round(prediction.latency_ms, 2),
             "forwards": prediction.forwards,
             "tokens": prediction.tokens,
+            "promptTokens": prediction.features.get("prompt_tokens"),
+            "cachedTokens": prediction.features.get("cached_tokens"),
             "model": prediction.model,
             "suppressed": prediction.suppressed,
         }

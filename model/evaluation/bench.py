@@ -241,5 +241,16 @@ def bench_table(summaries: Sequence[Mapping[str, Any]]) -> str:
     return table(header, rows)
 
 
+def bars(summaries: Sequence[Mapping[str, Any]]) -> list[tuple[str, Mapping[str, float]]]:
+    """The groups' names and times, for a picture."""
+    return [
+        (
+            f"{one['mode']} {one['lines']} lines, {'warm' if one['warm'] else 'cold'}: {one['run']}",
+            one["latency_ms"],
+        )
+        for one in summaries
+    ]
+
+
 def number(value: float | None, form: str) -> str:
     return "-" if value is None else format(value, form)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from model import bounds
-from model.evaluation import bench, picture
+from model.evaluation import bench, bench_picture, picture
 from model.evaluation.baseline import PropagateLastSubstitution
 from model.evaluation.benchmarks import FILES, SAMPLES, benchmark_cases
 from model.evaluation.cases import BadCase, Case, Output, open_lines, read_cases
@@ -150,6 +150,9 @@ def _add_bench(parser: argparse.ArgumentParser) -> None:
         "--limit", type=bounds.count, default=2, metavar="N", help="traces of each kind"
     )
     parser.add_argument("--no-baseline", action="store_true", help="leave causal decoding out")
+    parser.add_argument(
+        "--picture", type=Path, metavar="FILE", help="draw how long answers took (.svg, .png)"
+    )
     parser.add_argument("--json", "--out", type=Path, metavar="FILE", help="write the figures")
 
 
@@ -352,6 +355,8 @@ def load_runs(args: argparse.Namespace, baseline: Decoding | None) -> dict[str, 
 
 
 def run_bench(args: argparse.Namespace) -> int:
+    if args.picture:
+        picture.check(args.picture)
     predictors = load_runs(args, None if args.no_baseline else "causal")
     loaded = bench.peak_memory()
     deadline = settings_of(args).deadline
@@ -365,6 +370,8 @@ def run_bench(args: argparse.Namespace) -> int:
     if peak is not None and loaded is not None:
         runs = f"{len(predictors)} predictor{'s' if len(predictors) > 1 else ''}"
         print(f"peak memory {peak / 2**20:.0f} MiB ({loaded / 2**20:.0f} with {runs} loaded)")
+    if args.picture:
+        bench_picture.draw(args.picture, "redraft bench", bench.bars(summaries))
     if args.json:
         report = {
             "model": args.model,

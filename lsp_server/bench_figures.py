@@ -1,0 +1,103 @@
+"""Sums up what an editor saw of a server: groups of samples, a table, and memory in words.
+
+Responsible for figures; knows nothing of servers or of how they are asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from model.evaluation.bench import number
+from model.evaluation.gate_metrics import mean, percentile, share
+from model.evaluation.report import table
+
+if TYPE_CHECKING:
+    from lsp_server.bench_client import Sample
+
+LIVE = "live"
+PERCENTILES = (50, 90, 95, 99)
+
+
+def groups(samples: Sequence[Sample]) -> list[dict[str, Any]]:
+    """A summary per mode, size and kind of the answers that the model gave, then one per mode and size of those that
+    continue a live suggestion (`kind` is `live`)."""
+    found = []
+    for mode, lines in dict.fromkeys((one.mode, one.lines) for one in samples):
+        members = [one for one in samples if (one.mode, one.lines) == (mode, lines)]
+        asked = [one for one in members if one.source == "model"]
+        for kind in dict.fromkeys(one.kind for one in asked):
+            found.append(summarise(mode, lines, kind, [one for one in asked if one.kind == kind]))
+        warm = [one for one in asked if one.kind != "first"]
+        if warm:
+            found.append(summarise(mode, lines, "all warm", warm))
+        if live := [one for one in members if one.source == LIVE]:
+            found.append(summarise(mode, lines, LIVE, live))
+    return found
+
+
+def summarise(mode: str, lines: int, kind: str, samples: Sequence[Sample]) -> dict[str, Any]:
+    """`cache_hit` is the share of prompt tokens that were not encoded again; `overhead_ms` is what the answer took
+    beyond the model."""
+    latencies = [one.latency_ms for one in samples]
+    told = [one for one in samples if one.prompt_tokens]
+    beyond = [one.latency_ms - one.model_ms for one in samples if one.model_ms is not None]
+    return {
+        "mode": mode,
+        "lines": lines,
+        "kind": kind,
+        "requests": len(samples),
+        "shown": mean([float(one.shown) for one in samples]),
+        "latency_ms": {f"p{q}": percentile(latencies, q) for q in PERCENTILES},
+        "overhead_ms": percentile(beyond, 50),
+        "forwards": mean([one.forwards for one in samples]),
+        "tokens": mean([one.tokens for one in samples]),
+        "tokens_per_forward": share(
+            sum(one.tokens for one in samples), sum(one.forwards for one in samples)
+        ),
+        "prompt_tokens": mean([one.prompt_tokens or 0.0 for one in told]),
+        "cache_hit": share(
+            sum(one.cached_tokens or 0.0 for one in told),
+            sum(one.prompt_tokens or 0.0 for one in told),
+        ),
+    }
+
+
+def others(samples: Sequence[Sample]) -> dict[str, int]:
+    """How many requests ended before the model was asked, by reason."""
+    reasons = [one.source for one in samples if one.source not in ("model", LIVE)]
+    return {reason: reasons.count(reason) for reason in dict.fromkeys(reasons)}
+
+
+def client_table(summaries: Sequence[Mapping[str, Any]]) -> str:
+    """The groups as plain text; `server` is the median of what an answer took beyond the model."""
+    header = ["", "lines", "n", "p50 ms", "p90 ms", "p95 ms", "p99 ms", "server", "shown"]
+    header += ["forwards", "tokens", "tok/fwd", "prompt", "cached"]
+    rows = []
+    for one in summaries:
+        form = ".2f" if one["kind"] == LIVE else ".0f"
+        rows.append(
+            [
+                f"{one['mode']} {one['kind']}",
+                str(one["lines"]),
+                str(one["requests"]),
+                *(number(one["latency_ms"][f"p{q}"], form) for q in PERCENTILES),
+                number(one["overhead_ms"], ".1f"),
+                number(one["shown"], ".0%"),
+                number(one["forwards"], ".1f"),
+                number(one["tokens"], ".1f"),
+                number(one["tokens_per_forward"], ".2f"),
+                number(one["prompt_tokens"], ".0f"),
+                number(one["cache_hit"], ".0%"),
+            ]
+        )
+    return table(header, rows)
+
+
+def mib(size: int) -> str:
+    return f"{size / 2**20:.0f} MiB"
+
+
+def load(averages: Sequence[float] | None) -> str:
+    """The load average in words."""
+    return "unknown" if averages is None else " / ".join(f"{one:.1f}" for one in averages)
