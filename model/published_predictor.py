@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal
@@ -181,8 +182,7 @@ class PublishedPredictor:
     ) -> tuple[Answer, str]:
         """An answer and its text up to bytes that are none, as long as the model's places allow; maybe empty."""
         before = hole.before or self._begin()
-        places = self.published.config.max_positions - self.published.block
-        room = places - len(before) - len(hole.after)
+        room = self.room([*before, *hole.after])
         if room < 1:
             return Answer(), ""
         window = self.windows.open(before, hole.after, stop)
@@ -191,6 +191,10 @@ class PublishedPredictor:
         )
         text = self.published.tokenizer.decode(answer.tokens)
         return answer, text.partition(NO_TEXT)[0]
+
+    def room(self, around: Sequence[int]) -> int:
+        """How many tokens an answer among these may have."""
+        return self.published.config.max_positions - self.published.block - len(around)
 
     def _begin(self) -> list[int]:
         """A token to begin an empty text with."""

@@ -6,19 +6,17 @@ control token. Knows nothing of generation.
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from model.config import ModelError
+from model.published import content, read_json
+from model.published_prompt import chat_template
 from model.tokenizer import Tokenizer
 
-TEMPLATE_FILE = "chat_template.jinja"
 CONFIG_FILE = "tokenizer_config.json"
-END_OF_TURN = ("<|im_end|>", "<|eot_id|>", "<end_of_turn>", "<|end|>")
 
 _CONTENT = re.compile("\ue000(\\d+)\ue001")
 
@@ -34,12 +32,14 @@ class Turn:
 class ChatTemplate:
     """Renders a conversation. Templates are Jinja's, as Hugging Face's checkpoints have them, and run in a sandbox."""
 
-    def __init__(self, source: str) -> None:
+    def __init__(self, source: str, names: Mapping[str, str] | None = None) -> None:
+        """`names` are what the template may call control tokens, such as `bos_token`."""
         from jinja2.sandbox import ImmutableSandboxedEnvironment
 
         environment = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True)
         environment.globals["raise_exception"] = _refuse
         self._template = environment.from_string(source)
+        self._names = {"bos_token": "", "eos_token": "", **(names or {})}
 
     def tokens(self, tokenizer: Tokenizer, turns: Sequence[Turn]) -> list[int]:
         """The prompt for the assistant's next turn. ValueError when the template refuses the conversation.
@@ -54,7 +54,10 @@ class ChatTemplate:
 
         try:
             rendered = self._template.render(
-                messages=marked, add_generation_prompt=True, bos_token="", eos_token=""
+                messages=marked,
+                add_generation_prompt=True,
+                enable_thinking=False,
+                **self._names,
             )
         except TemplateError as error:
             raise ValueError(f"the model's chat template refuses these messages: {error}") from None
@@ -69,21 +72,14 @@ class ChatTemplate:
 
 def load_template(folder: Path) -> ChatTemplate | None:
     """The template of a checkpoint folder; None for a model that was not made for chat."""
-    source = _source(folder)
-    return None if source is None else ChatTemplate(source)
-
-
-def _source(folder: Path) -> str | None:
-    file, config = folder / TEMPLATE_FILE, folder / CONFIG_FILE
     try:
-        if file.exists():
-            return file.read_text(encoding="utf-8")
-        if config.exists():
-            known: Any = json.loads(config.read_text(encoding="utf-8")).get("chat_template")
-            return known if isinstance(known, str) else None
-    except (OSError, ValueError, AttributeError) as error:
+        source = chat_template(folder)
+        config = read_json(folder / CONFIG_FILE)
+    except (OSError, UnicodeDecodeError) as error:
         raise ModelError(f"the chat template of {folder} cannot be read: {error}") from error
-    return None
+    roles = ("bos_token", "eos_token")
+    names = {role: content(config.get(role)) or "" for role in roles}
+    return None if source is None else ChatTemplate(source, names)
 
 
 def _refuse(message: str) -> None:

@@ -83,10 +83,10 @@ async def chat(body: wire.ChatBody, request: Request, service: Served) -> Respon
             400, f"the model {service.name} was not made for chat", "model_not_supported", "model"
         )
     turns = [Turn(_role(message.role), message.text) for message in body.messages]
-    most, stops = body.most_tokens or CHAT_TOKENS, body.stop or []
+    most, stops, schema = body.most_tokens or CHAT_TOKENS, body.stop or [], body.schema_asked
 
     def write(stop: Stop, watch: Watch | None) -> Written:
-        return service.author.chat(turns, most, stops, stop, watch)
+        return service.author.chat(turns, most, stops, stop, watch, schema)
 
     if body.stream:
         kind = "chat.completion.chunk"

@@ -13,9 +13,11 @@ from typing import Any, TypeVar
 
 from starlette.requests import Request as HttpRequest
 
+from model.grammar import SchemaError
 from model.protocol import Cancelled, Expired, Predictor, Stop
 from model.serving.answers import MOST_WRITTEN, Answer, Answerer, Threshold, UnfitText
-from model.serving.author import Author, NoChat, TooLong, author_for
+from model.serving.author import Author, NoChat, TooLong
+from model.serving.authors import author_for
 from model.serving.engine import Busy, Engine, Job, Overdue
 from model.serving.errors import ServiceError
 from model.serving.ledger import Ledger
@@ -156,6 +158,8 @@ def fault(error: Exception) -> ServiceError:
         return ServiceError(400, f"the text cannot be worked on: {error}", str(error), "prompt")
     if isinstance(error, TooLong):
         return ServiceError(400, str(error), "context_length_exceeded", "prompt")
+    if isinstance(error, SchemaError):
+        return ServiceError(400, str(error), "invalid_schema", "response_format")
     if isinstance(error, NoChat):
         return ServiceError(400, str(error), "model_not_supported", "model")
     if isinstance(error, Overdue | Expired):

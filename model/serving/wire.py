@@ -22,7 +22,8 @@ from pydantic import (
     WithJsonSchema,
 )
 
-from model.serving.errors import unsupported
+from model.grammar import ANY_OBJECT, Schema
+from model.serving.errors import ServiceError, unsupported
 
 NO_SUFFIX = "<|endoftext|>"
 """What Continue sends where nothing follows the cursor."""
@@ -178,10 +179,42 @@ class EditBody(Streamed):
         return not self.messages[-1].text.rstrip().endswith(NEXT_EDIT_MARK)
 
 
+class NamedSchema(BaseModel):
+    """What `response_format` has for `json_schema`; the schema itself is checked by whoever enforces it."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    name: str | None = None
+    schema_: dict[str, Any] = Field(alias="schema")
+
+
 class ResponseFormat(BaseModel):
+    """The shape of an answer. `json_schema` is needed with the type of that name."""
+
     model_config = ConfigDict(extra="ignore")
 
     type: str = "text"
+    json_schema: NamedSchema | None = None
+
+    @property
+    def schema_asked(self) -> Schema | None:
+        """The schema to enforce; None for plain text."""
+        if self.type == "text":
+            return None
+        if self.type == "json_object":
+            return ANY_OBJECT
+        if self.type != "json_schema":
+            raise unsupported(
+                "response_format", "its type is none of text, json_object, json_schema"
+            )
+        if self.json_schema is None:
+            raise ServiceError(
+                400,
+                "`response_format.json_schema` is missing: its `schema` is what the answer must be",
+                "invalid_request",
+                "response_format.json_schema",
+            )
+        return self.json_schema.schema_
 
 
 class ChatBody(Streamed):
@@ -203,14 +236,15 @@ class ChatBody(Streamed):
             raise unsupported("tools", "the model calls no tools")
         if self.functions:
             raise unsupported("functions", "the model calls no functions")
-        if self.response_format is not None and self.response_format.type != "text":
-            raise unsupported(
-                "response_format", "an answer's shape cannot be enforced, only `text` is"
-            )
         if self.logprobs:
             raise unsupported("logprobs", "probabilities of tokens are not told")
         if any(message.role in ("tool", "function") for message in self.messages):
             raise unsupported("messages", "the model reads no results of tools")
+
+    @property
+    def schema_asked(self) -> Schema | None:
+        """What the answer must be; None for plain text."""
+        return None if self.response_format is None else self.response_format.schema_asked
 
     @property
     def most_tokens(self) -> int | None:
