@@ -48,13 +48,14 @@ class Asked:
     """What an answer has to be. It begins with `required` as far as the vocabulary can.
 
     Under a `constraint`, which goes without `required`, places are decided from left to right, each with the surest
-    token that is allowed there. `done` is asked of an answer after each block and may end it. `watch` sees each state:
-    the tokens before the first mask, and those decided behind it.
+    token that is allowed there. `also` are control tokens that may be part of the answer. `done` is asked of it after
+    each block and may end it. `watch` sees each state: the tokens before the first mask, and those decided behind it.
     """
 
     max_tokens: int
     required: bytes = b""
     constraint: Constraint | None = None
+    also: frozenset[int] = frozenset()
     done: Callable[[Answer], bool] = lambda _: False
     watch: Callable[[Sequence[int], Sequence[int]], None] = lambda decided, behind: None
 
@@ -133,7 +134,6 @@ class CanvasDecoder:
     def __init__(self, published: Published, *, bound: float | None = None) -> None:
         usual = ONE_AT_A_TIME if published.expand is not None else BOUND
         self.published, self.bound = published, usual if bound is None else bound
-        self._forbidden = torch.tensor(published.forbidden, dtype=torch.long)
 
     def write(
         self,
@@ -254,7 +254,10 @@ class CanvasDecoder:
         grow: bool = False,
     ) -> None:
         """Put the best tokens into the surest of `places`; `logits [len(places), vocab]`."""
-        logits = logits.index_fill(1, self._forbidden.to(logits.device), float("-inf"))
+        forbidden = [token for token in self.published.forbidden if token not in asked.also]
+        logits = logits.index_fill(
+            1, torch.tensor(forbidden, dtype=torch.long, device=logits.device), float("-inf")
+        )
         expand = self.published.expand
         if expand is not None and not grow:
             logits[:, expand] = float("-inf")

@@ -97,7 +97,7 @@ class Chat:
                 f"the chat template of {published.folder} does not show the message once"
             )
         before, after = whole.split(MARK)
-        self.before, self.after = (published.tokenizer.encode_marked(t) for t in (before, after))
+        self.before, self.after = (published.tokenizer.encode_template(t) for t in (before, after))
 
     @classmethod
     def load(cls, published: Published) -> Chat | None:

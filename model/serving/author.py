@@ -6,10 +6,10 @@ nothing of HTTP, of files or of edits.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 
@@ -59,6 +59,10 @@ class Author(Protocol):
     @property
     def chats(self) -> bool: ...
 
+    @property
+    def takes_tools(self) -> bool:
+        """Whether the model's chat template has a place for tools."""
+
     def complete(
         self,
         prompt: str,
@@ -76,6 +80,7 @@ class Author(Protocol):
         stop: Stop,
         watch: Watch | None = None,
         schema: Schema | None = None,
+        tools: Sequence[Mapping[str, Any]] = (),
     ) -> Written: ...
 
 
@@ -83,6 +88,7 @@ class PredictorAuthor:
     """Continues a prompt with what a predictor puts at its end; holds no conversations."""
 
     chats = False
+    takes_tools = False
 
     def __init__(self, predictor: Predictor) -> None:
         self._predictor, self._meter = predictor, Meter(predictor)
@@ -114,6 +120,7 @@ class PredictorAuthor:
         stop: Stop,
         watch: Watch | None = None,
         schema: Schema | None = None,
+        tools: Sequence[Mapping[str, Any]] = (),
     ) -> Written:
         raise NoChat(f"the model {self._predictor.name} was not made for chat")
 
@@ -132,6 +139,10 @@ class BundleAuthor:
     @property
     def chats(self) -> bool:
         return self._template is not None
+
+    @property
+    def takes_tools(self) -> bool:
+        return self._template is not None and self._template.takes_tools
 
     def complete(
         self,
@@ -157,6 +168,7 @@ class BundleAuthor:
         stop: Stop,
         watch: Watch | None = None,
         schema: Schema | None = None,
+        tools: Sequence[Mapping[str, Any]] = (),
     ) -> Written:
         """Answer a conversation, in JSON of a schema if one is given.
 
@@ -164,7 +176,7 @@ class BundleAuthor:
         """
         if self._template is None:
             raise NoChat(f"the model {self.bundle.config.name} was not made for chat")
-        context = self._template.tokens(self.bundle.tokenizer, turns)
+        context = self._template.tokens(self.bundle.tokenizer, turns, tools)
         constraint = None if schema is None else self._grammars.json(schema)
         return self._write(context, b"", max_tokens, stops, stop, watch, constraint)
 

@@ -6,10 +6,12 @@ control token. Knows nothing of generation.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from model.config import ModelError
 from model.published import content, read_json
@@ -18,15 +20,20 @@ from model.tokenizer import Tokenizer
 
 CONFIG_FILE = "tokenizer_config.json"
 
+TAGS = ("<tool_call>", "</tool_call>")
+"""What templates with tools tell a model to write around a call."""
+
 _CONTENT = re.compile("\ue000(\\d+)\ue001")
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One message: `role` is system, user or assistant."""
+    """One message: `role` is system, user or assistant, or tool where the template has tools. `calls` are those that it
+    made, with arguments as objects."""
 
     role: str
     text: str
+    calls: tuple[Mapping[str, Any], ...] = ()
 
 
 class ChatTemplate:
@@ -34,21 +41,32 @@ class ChatTemplate:
 
     def __init__(self, source: str, names: Mapping[str, str] | None = None) -> None:
         """`names` are what the template may call control tokens, such as `bos_token`."""
+        from jinja2.meta import find_undeclared_variables
         from jinja2.sandbox import ImmutableSandboxedEnvironment
 
         environment = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True)
         environment.globals["raise_exception"] = _refuse
+        environment.filters["tojson"] = _json
+        self.takes_tools = "tools" in find_undeclared_variables(environment.parse(source))
         self._template = environment.from_string(source)
         self._names = {"bos_token": "", "eos_token": "", **(names or {})}
 
-    def tokens(self, tokenizer: Tokenizer, turns: Sequence[Turn]) -> list[int]:
+    def tokens(
+        self,
+        tokenizer: Tokenizer,
+        turns: Sequence[Turn],
+        tools: Sequence[Mapping[str, Any]] = (),
+    ) -> list[int]:
         """The prompt for the assistant's next turn. ValueError when the template refuses the conversation.
 
-        The template sees marks where the texts belong; the texts are encoded as plain text.
+        The template sees marks where the texts belong, and where a tool or a call holds the name of a control token;
+        these are encoded as plain text.
         """
+        marks = _Marks(tokenizer)
         marked = [
-            {"role": turn.role, "content": f"\ue000{number}\ue001"}
-            for number, turn in enumerate(turns)
+            {"role": turn.role, "content": marks.mark(turn.text)}
+            | ({"tool_calls": marks.within(list(turn.calls))} if turn.calls else {})
+            for turn in turns
         ]
         from jinja2 import TemplateError
 
@@ -57,6 +75,7 @@ class ChatTemplate:
                 messages=marked,
                 add_generation_prompt=True,
                 enable_thinking=False,
+                tools=marks.within(list(tools)) or None,
                 **self._names,
             )
         except TemplateError as error:
@@ -65,9 +84,31 @@ class ChatTemplate:
         at = 0
         for match in _CONTENT.finditer(rendered):
             ids += tokenizer.encode_template(rendered[at : match.start()])
-            ids += tokenizer.encode(turns[int(match[1])].text)
+            ids += tokenizer.encode(marks.texts[int(match[1])])
             at = match.end()
         return [*ids, *tokenizer.encode_template(rendered[at:])]
+
+
+class _Marks:
+    """Texts that a template must not see, and the marks that stand for them."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self._tokenizer, self.texts = tokenizer, list[str]()
+
+    def mark(self, text: str) -> str:
+        self.texts.append(text)
+        return f"\ue000{len(self.texts) - 1}\ue001"
+
+    def within(self, value: Any) -> Any:
+        """The value with a mark for each text in it that would not be encoded as text."""
+        if isinstance(value, str):
+            marked = self._tokenizer.names_control(value) or _CONTENT.search(value)
+            return self.mark(json.dumps(value, ensure_ascii=False)[1:-1]) if marked else value
+        if isinstance(value, list):
+            return [self.within(one) for one in value]
+        if isinstance(value, Mapping):
+            return {self.within(key): self.within(one) for key, one in value.items()}
+        return value
 
 
 def load_template(folder: Path) -> ChatTemplate | None:
@@ -80,6 +121,11 @@ def load_template(folder: Path) -> ChatTemplate | None:
     roles = ("bos_token", "eos_token")
     names = {role: content(config.get(role)) or "" for role in roles}
     return None if source is None else ChatTemplate(source, names)
+
+
+def _json(value: Any, indent: int | None = None) -> str:
+    """JSON as templates of published models expect it: what is no ASCII stands for itself."""
+    return json.dumps(value, ensure_ascii=False, indent=indent)
 
 
 def _refuse(message: str) -> None:

@@ -32,6 +32,9 @@ T = TypeVar("T")
 ALIASES = ("redraft", "mercury")
 """Beginnings of model names that mean the model that is served, whatever its own name is."""
 
+SHAPES = ("json_mode", "structured_outputs", "tools")
+"""What can be asked of the answers of a model that chats."""
+
 EDITS, FIM, CHAT, TEXT = (
     "/v1/edit/completions",
     "/v1/fim/completions",
@@ -141,7 +144,7 @@ class Service:
             "max_output_length": MOST_WRITTEN if bundle is not None else 0,
             "pricing": price,
             "supported_sampling_parameters": ["max_tokens", "stop"],
-            "supported_features": ["streaming"],
+            "supported_features": ["streaming", *(SHAPES if self.author.chats else ())],
             "supported_endpoints": endpoints,
             "datacenters": [],
             "openrouter": None,

@@ -7,6 +7,7 @@ how a request is answered.
 
 from __future__ import annotations
 
+import json
 import time
 import uuid
 from collections.abc import Sequence
@@ -23,7 +24,9 @@ from pydantic import (
 )
 
 from model.grammar import ANY_OBJECT, Schema
+from model.serving.chat import Turn
 from model.serving.errors import ServiceError, unsupported
+from model.serving.tools import Calling, ToolChoice, Tools, calling
 
 NO_SUFFIX = "<|endoftext|>"
 """What Continue sends where nothing follows the cursor."""
@@ -137,11 +140,43 @@ class Part(BaseModel):
     text: str | None = None
 
 
+class FunctionCalled(BaseModel):
+    model_config = ConfigDict(extra="ignore")
+
+    name: str
+    arguments: str = "{}"
+
+
+class CallMade(BaseModel):
+    """A call that the assistant has made earlier."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    function: FunctionCalled
+
+    def for_template(self) -> dict[str, Any]:
+        """With the arguments as a value, where they are JSON."""
+        try:
+            arguments: Any = json.loads(self.function.arguments)
+        except ValueError:
+            arguments = self.function.arguments
+        return {
+            "type": "function",
+            "function": {"name": self.function.name, "arguments": arguments},
+        }
+
+
 class Message(BaseModel):
     model_config = ConfigDict(extra="ignore")
 
     role: Literal["system", "developer", "user", "assistant", "tool", "function"]
     content: str | list[Part] | None = None
+    tool_calls: list[CallMade] | None = None
+
+    @property
+    def turn(self) -> Turn:
+        calls = tuple(call.for_template() for call in self.tool_calls or [])
+        return Turn("system" if self.role == "developer" else self.role, self.text, calls)
 
     @property
     def text(self) -> str:
@@ -185,7 +220,7 @@ class NamedSchema(BaseModel):
     model_config = ConfigDict(extra="ignore")
 
     name: str | None = None
-    schema_: dict[str, Any] = Field(alias="schema")
+    schema_: dict[str, Any] | None = Field(default=None, alias="schema")
 
 
 class ResponseFormat(BaseModel):
@@ -214,7 +249,7 @@ class ResponseFormat(BaseModel):
                 "invalid_request",
                 "response_format.json_schema",
             )
-        return self.json_schema.schema_
+        return ANY_OBJECT if self.json_schema.schema_ is None else self.json_schema.schema_
 
 
 class ChatBody(Streamed):
@@ -225,21 +260,25 @@ class ChatBody(Streamed):
     max_completion_tokens: Tokens | None = None
     stop: Stops | None = None
     diffusing: bool | None = None
-    tools: list[Any] | None = None
+    tools: Tools | None = None
+    tool_choice: ToolChoice | None = None
     functions: list[Any] | None = None
     response_format: ResponseFormat | None = None
     logprobs: bool | None = None
 
     def refuse(self) -> None:
         super().refuse()
-        if self.tools:
-            raise unsupported("tools", "the model calls no tools")
         if self.functions:
-            raise unsupported("functions", "the model calls no functions")
+            raise unsupported("functions", "`tools` have taken their place")
         if self.logprobs:
             raise unsupported("logprobs", "probabilities of tokens are not told")
-        if any(message.role in ("tool", "function") for message in self.messages):
-            raise unsupported("messages", "the model reads no results of tools")
+        if any(message.role == "function" for message in self.messages):
+            raise unsupported("messages", "the role `tool` has taken the place of `function`")
+
+    @property
+    def calling(self) -> Calling | None:
+        """What the answer may or must call."""
+        return calling(self.tools or [], self.tool_choice)
 
     @property
     def schema_asked(self) -> Schema | None:
@@ -304,9 +343,11 @@ def text_choice(text: str, finish: str | None) -> dict[str, Any]:
     return {"index": 0, "text": text, "logprobs": None, "finish_reason": finish}
 
 
-def message_choice(text: str, finish: str | None) -> dict[str, Any]:
+def message_choice(
+    text: str | None, finish: str | None, calls: Sequence[dict[str, Any]] = ()
+) -> dict[str, Any]:
     message: dict[str, Any] = {"role": "assistant", "content": text}
-    message |= {"tool_calls": [], "tool_call_id": None}
+    message |= {"tool_calls": list(calls), "tool_call_id": None}
     return {"index": 0, "message": message, "finish_reason": finish}
 
 
@@ -315,3 +356,10 @@ def delta_choice(text: str | None, finish: str | None, *, first: bool = False) -
     if text is not None:
         delta["content"] = text
     return {"index": 0, "delta": delta, "finish_reason": finish}
+
+
+def calls_choice(calls: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """A piece of a stream that brings whole calls."""
+    numbered = [{"index": number, **call} for number, call in enumerate(calls)]
+    delta = {"role": "assistant", "content": None, "tool_calls": numbered}
+    return {"index": 0, "delta": delta, "finish_reason": None}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -142,7 +143,7 @@ def test_canvases_make_valid_json(name: str, kind: str, folders: dict[str, Path]
     answer, text = fill(folders[name], SHORT[kind], 200, 11 - len(kind) % 4, states)
     assert answer.ended
     assert valid(SHORT[kind], text)
-    for (before, behind), (after, _) in zip(states, states[1:], strict=False):
+    for (before, behind), (after, _) in pairwise(states):
         assert after[: len(before)] == before
         assert behind == []
 
