@@ -15,6 +15,7 @@ from model.config import ModelError
 from model.evaluation.progress import progress
 from model.families import Family, is_ours, open_published
 from model.footprint import GIB, cache_bytes, needed_gib, on_disk, parameters, there_gib
+from model.gemma import is_gemma, model_class
 from model.hub import CHUNK, Hub, HubError
 from model.library import EMBEDDED, Choice, choose, chosen, folder_of, models_folder, pulled
 from model.published import read_json
@@ -124,8 +125,21 @@ def info(options: argparse.Namespace) -> int:
     if folder is None or is_ours(folder):
         print(f"{options.model}: Redraft's own layout; `redraft doctor` tells of it")
         return 0
-    tell_folder(folder)
+    if is_gemma(folder):
+        tell_gemma(folder)
+    else:
+        tell_folder(folder)
     return 0
+
+
+def tell_gemma(folder: Path) -> None:
+    """What the files of a DiffusionGemma say, and whether transformers can run it."""
+    model_class()
+    print(f"model        DiffusionGemma in {folder}, run by transformers")
+    print("serves       fim: by instruction; next edit: by instruction")
+    print(f"on disk      {on_disk(folder) / GIB:.2f} GiB")
+    tell_memory(parameters(folder), 0)
+    print("licence      not stated; see its README")
 
 
 def tell_folder(folder: Path) -> None:
@@ -175,7 +189,13 @@ def tell_memory(count: int, cache: int) -> None:
 def use(options: argparse.Namespace) -> int:
     """Remember a model, after a look at whether it can be used."""
     folder = folder_of(options.model)
-    if folder is not None and not is_ours(folder):
+    if folder is not None and is_gemma(folder):
+        model_class()
+        if not options.instruct:
+            raise ModelError(
+                f"{options.model} was trained for neither mode; with --instruct it can be asked in a chat"
+            )
+    elif folder is not None and not is_ours(folder):
         published = open_published(folder)
         published.weights()
         told = chat_template(folder) is not None

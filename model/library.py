@@ -102,10 +102,13 @@ def load(
         from model.local import LocalPredictor
 
         return LocalPredictor.load(folder, **options, decoding=decoding, tuned=tuned)
+    from model.gemma import GemmaPredictor, is_gemma
     from model.published_predictor import PublishedPredictor
 
     if decoding != "auto":
         raise ModelError(
             f"{name} decides canvases; --decoding {decoding} is for Redraft's own models"
         )
+    if is_gemma(folder):
+        return GemmaPredictor.load(folder, **options, instruct=instruct)
     return PublishedPredictor.load(folder, **options, instruct=instruct)

@@ -16,20 +16,20 @@ from typing import Literal
 
 import torch
 
-from diffing.edits import Edit, shrink
+from diffing.edits import Edit
 from model.bundle import pick_compute, pick_device
 from model.cache import PrefixCache
 from model.candidate import COMPLETION
 from model.canvas import Answer, CanvasDecoder
 from model.config import ModelError
-from model.context import ContextBuilder, RegionTooLargeError, line_offset, region_around
+from model.context import ContextBuilder
 from model.continuing import Continuer
 from model.families import Published, Reuse, open_published
 from model.infill import offered
 from model.linear import Compute
 from model.local import CPU_CONTEXT, GPU_CONTEXT, LEAST_CONTEXT, MOST_CONTEXT
 from model.protocol import Expired, Prediction, Request, Stop
-from model.published_prompt import Chat, Hole, fenced, infill_prompt, instruction, missing_tags
+from model.published_prompt import Chat, Hole, infill_prompt, missing_tags, rewriting
 from model.transformer import Transformer
 from model.windows import Windows
 
@@ -163,18 +163,13 @@ class PublishedPredictor:
     def _rewrite(self, request: Request, stop: Stop) -> Prediction:
         """The lines around the cursor, asked for in a chat."""
         assert self.chat is not None
-        lines = region_around(request.text, request.cursor, request.max_lines)
-        try:
-            context = self.contexts.build(request, lines)
-        except RegionTooLargeError:
+        asked = rewriting(request, self.contexts)
+        if asked is None:
             return Prediction(model=self.name)
-        start, end = (line_offset(request.text, at) for at in (lines.start, lines.stop))
-        message = instruction(request.path, request.mode, context, request.cursor - start)
-        size = self.contexts.count(context.region) + SPARE
-        hole = Hole(self.chat.ask(message), [])
+        size = self.contexts.count(asked.region) + SPARE
+        hole = Hole(self.chat.ask(asked.message), [])
         answer, text = self._write(hole, stop, size + request.max_tokens, size)
-        new = fenced(text, context.region)
-        edit = None if new is None else shrink(request.text, Edit(start, end, new))
+        edit = asked.edit(request.text, text)
         return self._prediction((edit,) if edit else (), answer, REWRITTEN)
 
     def _write(

@@ -11,12 +11,11 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from model.config import ModelError
 from model.published import content, read_json
 from model.published_prompt import chat_template
-from model.tokenizer import Tokenizer
 
 CONFIG_FILE = "tokenizer_config.json"
 
@@ -36,6 +35,16 @@ class Turn:
     calls: tuple[Mapping[str, Any], ...] = ()
 
 
+class Encoder(Protocol):
+    """What a template needs of a tokenizer."""
+
+    def encode(self, text: str) -> list[int]: ...
+
+    def encode_template(self, text: str) -> list[int]: ...
+
+    def names_control(self, text: str) -> bool: ...
+
+
 class ChatTemplate:
     """Renders a conversation. Templates are Jinja's, as Hugging Face's checkpoints have them, and run in a sandbox."""
 
@@ -53,7 +62,7 @@ class ChatTemplate:
 
     def tokens(
         self,
-        tokenizer: Tokenizer,
+        tokenizer: Encoder,
         turns: Sequence[Turn],
         tools: Sequence[Mapping[str, Any]] = (),
     ) -> list[int]:
@@ -92,7 +101,7 @@ class ChatTemplate:
 class _Marks:
     """Texts that a template must not see, and the marks that stand for them."""
 
-    def __init__(self, tokenizer: Tokenizer) -> None:
+    def __init__(self, tokenizer: Encoder) -> None:
         self._tokenizer, self.texts = tokenizer, list[str]()
 
     def mark(self, text: str) -> str:
