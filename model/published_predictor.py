@@ -21,7 +21,7 @@ from model.bundle import pick_compute, pick_device
 from model.cache import PrefixCache
 from model.candidate import COMPLETION
 from model.canvas import Answer, CanvasDecoder
-from model.config import ModelError
+from model.config import ModelError, Quantize
 from model.context import ContextBuilder
 from model.continuing import Continuer
 from model.families import Published, Reuse, open_published
@@ -82,8 +82,12 @@ class PublishedPredictor:
         context_tokens: int | None = None,
         instruct: bool = False,
         reuse: Reuse | None = None,
+        quantize: Quantize | None = None,
     ) -> PublishedPredictor:
-        """Load a checkpoint folder. Raises `ModelError` with a reason a user can act on."""
+        """Load a checkpoint folder. Raises `ModelError` with a reason a user can act on.
+
+        `quantize` rounds the weights of its layers to fewer bits.
+        """
         if threads is not None:
             torch.set_num_threads(threads)
         published = open_published(folder)
@@ -96,7 +100,9 @@ class PublishedPredictor:
                 f"a context of {wanted} tokens is too short; at least {LEAST_CONTEXT} are needed"
             )
         with torch.inference_mode():
-            trunk = Transformer.load(published.weights(), published.config, how, where)
+            trunk = Transformer.load(
+                published.weights(), published.config, how, where, quantize=quantize
+            )
         return cls(published, trunk, budget, instruct=instruct, reuse=reuse)
 
     @property
