@@ -7,7 +7,9 @@ Knows nothing of layers or of checkpoints. It is slower on a CPU than what `mode
 
 from __future__ import annotations
 
-import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -20,6 +22,10 @@ OUTLIER = 6.0
 GROUP = 64
 """Weights that share a scale in 4 bits. On a CPU version 0.50.2 of the library reads rows that are no multiple of it
 wrongly, without saying so; such rows are filled up with zeros."""
+DOWNLOADER = "kernels"
+"""With this package bitsandbytes would fetch code from the hub and run it."""
+
+DEVICES = ("cpu", "cuda")
 MISSING = (
     "weights of {how} need the library bitsandbytes, which is not installed: "
     "pip install 'redraft[quantize]', in a checkout pip install -e '.[quantize]'"
@@ -34,6 +40,8 @@ class QuantizedLinear:
     ) -> None:
         """Raises `ModelError` where the library is missing or cannot use the device."""
         library = bitsandbytes(how)
+        if device.type not in DEVICES:
+            raise ModelError(f"weights of {how} are for {' and '.join(DEVICES)}, not for {device}")
         cuda = device.type == "cuda"
         self.padding = -weight.shape[1] % GROUP if how == "int4" else 0
         weight = F.pad(weight, (0, self.padding))
@@ -78,10 +86,23 @@ class QuantizedLinear:
 
 
 def bitsandbytes(how: str) -> Any:
-    """The library. It may look for kernels on the hub while it is imported; that is forbidden."""
-    os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    """The library. Raises `ModelError` where it is missing."""
     try:
-        import bitsandbytes as library
+        with _without(DOWNLOADER):
+            import bitsandbytes as library
     except ModuleNotFoundError:
         raise ModelError(MISSING.format(how=how)) from None
     return library
+
+
+@contextmanager
+def _without(module: str) -> Iterator[None]:
+    """As if a module were not installed."""
+    there = sys.modules.get(module)
+    sys.modules[module] = None  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        del sys.modules[module]
+        if there is not None:
+            sys.modules[module] = there

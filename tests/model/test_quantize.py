@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -105,6 +107,22 @@ def test_the_command_chooses_and_the_server_loads_it(
     told = capsys.readouterr().out
     assert "GiB with int8" in told
     assert f"used with --quantize {how}" in told
+
+
+@pytest.mark.usefixtures("library")
+def test_no_code_is_fetched_from_the_hub(tmp_path: Path) -> None:
+    (tmp_path / "kernels.py").write_text("raise SystemExit('kernels was imported')")
+    code = "from model.quantize import bitsandbytes; print(bitsandbytes('int4').__name__)"
+    path = os.pathsep.join([str(tmp_path), *sys.path])
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        check=False,
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout == "bitsandbytes\n"
+    assert "kernels was imported" not in done.stderr
 
 
 def test_a_choice_keeps_how_it_is_quantised(folders: dict[str, Path], home: Path) -> None:
