@@ -22,6 +22,7 @@ from model.serving.engine import Busy, Engine, Job, Overdue
 from model.serving.errors import ServiceError
 from model.serving.ledger import Ledger
 from model.serving.metrics import Metrics
+from model.serving.patience import patience
 from model.serving.prompts import PromptError
 from model.serving.security import Guard
 from model.serving.streams import ClientGone, watched
@@ -90,10 +91,10 @@ class Service:
                 "model",
             )
 
-    def submit(self, work: Callable[[Stop], T]) -> Job[T]:
+    def submit(self, work: Callable[[Stop], T], patience: float | None = None) -> Job[T]:
         """Queue work; the wire's error when there is no room."""
         try:
-            return self.engine.submit(work)
+            return self.engine.submit(work, patience)
         except Busy as error:
             raise ServiceError(
                 429,
@@ -103,8 +104,9 @@ class Service:
             ) from None
 
     async def run(self, request: HttpRequest, work: Callable[[Stop], T]) -> T:
-        """Work for a client that waits. Raises `ServiceError`, and `ClientGone` when it does not wait any more."""
-        async with watched(request, self.submit(work)) as job:
+        """Work for a client that waits for the whole of it. Raises `ServiceError`, and `ClientGone` when it does not
+        wait any more."""
+        async with watched(request, self.submit(work, patience(request.headers))) as job:
             return await self.outcome(job)
 
     async def outcome(self, job: Job[T]) -> T:

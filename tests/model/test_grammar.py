@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from functools import cache, partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -34,14 +35,18 @@ def valid(schema: Any, text: str) -> bool:
     return bool(jsonschema_rs.is_valid(schema, json.loads(text)))
 
 
+babbler = cache(partial(random_bundle, "block"))
+tokenizer = cache(real_tokenizer)
+
+
 @pytest.fixture(scope="module")
 def grammars() -> Grammars:
-    return Grammars(real_tokenizer())
+    return Grammars(tokenizer())
 
 
 @torch.inference_mode()
 def generate(grammars: Grammars, schema: Any, limit: int, seed: int = 0) -> Generation:
-    bundle = random_bundle("block")
+    bundle = babbler()
     context = [40 + seed, 300, 17 * seed + 1]
     slot = bundle.prefixes.acquire(context)
     return bundle.decoder.generate(
@@ -55,7 +60,7 @@ def test_tokens_one_by_one_make_valid_json(name: str, seed: int, grammars: Gramm
     made = generate(grammars, SHORT[name], 120, seed)
     assert made.ended
     assert valid(SHORT[name], made.bytes.decode())
-    assert made.bytes == b"".join(map(real_tokenizer().token_bytes, made.tokens))
+    assert made.bytes == b"".join(map(tokenizer().token_bytes, made.tokens))
 
 
 def test_what_must_follow_costs_no_pass(grammars: Grammars) -> None:
@@ -92,10 +97,10 @@ def test_a_schema_that_cannot_be_enforced_is_told(
 
 def test_any_object_is_one(grammars: Grammars) -> None:
     state = grammars.json(ANY_OBJECT)
-    for token in real_tokenizer().encode('{"a": [1, {"b": null}]'):
+    for token in tokenizer().encode('{"a": [1, {"b": null}]'):
         assert not state.complete
         state.take(token)
-    state.take(real_tokenizer().encode("}")[0])
+    state.take(tokenizer().encode("}")[0])
     assert state.complete
     assert state.closed
     with pytest.raises(SchemaError):
@@ -104,9 +109,9 @@ def test_any_object_is_one(grammars: Grammars) -> None:
 
 def test_only_allowed_tokens_keep_their_logits(grammars: Grammars) -> None:
     state = grammars.json({"enum": ["yes"]})
-    logits = state.only(torch.zeros(real_tokenizer().size + 7), ends=[2])
+    logits = state.only(torch.zeros(tokenizer().size + 7), ends=[2])
     allowed = logits.isfinite().nonzero().flatten().tolist()
-    texts = {real_tokenizer().token_bytes(token) for token in allowed}
+    texts = {tokenizer().token_bytes(token) for token in allowed}
     assert b'"' in texts
     assert all(b'"yes"'.startswith(text) for text in texts)
     assert 2 not in allowed
