@@ -65,6 +65,7 @@ def load_predictor(choice: ModelChoice) -> Predictor:
         context_tokens=choice.context_tokens or None,
         tuned=data_folder(),
         instruct=wanted.instruct,
+        quantize=wanted.quantize,
     )
 
 

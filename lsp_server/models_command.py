@@ -11,16 +11,27 @@ import sys
 from pathlib import Path
 
 from model.catalogue import KNOWN, Known, family_named, fitness
-from model.config import ModelError
+from model.config import ModelError, Quantize
 from model.evaluation.progress import progress
 from model.families import Family, is_ours, open_published
-from model.footprint import GIB, cache_bytes, needed_gib, on_disk, parameters, there_gib
+from model.footprint import (
+    GIB,
+    cache_bytes,
+    needed_gib,
+    on_disk,
+    parameters,
+    quantized_gib,
+    there_gib,
+)
+from model.gemma import is_gemma, model_class
 from model.hub import CHUNK, Hub, HubError
 from model.library import EMBEDDED, Choice, choose, chosen, folder_of, models_folder, pulled
 from model.published import read_json
 from model.published_prompt import chat_template, missing_tags
 from model.pull import expected_gib, fetch_small, fetch_weights, plan
+from model.quantize import bitsandbytes
 
+BITS: tuple[Quantize, ...] = ("int8", "int4")
 LATER = "a server that runs takes it when it starts again"
 
 
@@ -35,6 +46,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--instruct",
         action="store_true",
         help="ask it in a chat for what it was not trained to do (only models that follow instructions)",
+    )
+    use.add_argument(
+        "--quantize",
+        choices=BITS,
+        help="round its weights to 8 or 4 bits when it is loaded, for a GPU that has too little memory",
     )
     pull = actions.add_parser("pull", help="download a model from the hub")
     pull.add_argument("model", metavar="OWNER/NAME")
@@ -124,12 +140,25 @@ def info(options: argparse.Namespace) -> int:
     if folder is None or is_ours(folder):
         print(f"{options.model}: Redraft's own layout; `redraft doctor` tells of it")
         return 0
-    tell_folder(folder)
+    if is_gemma(folder):
+        tell_gemma(folder)
+    else:
+        tell_folder(folder, options.model if options.model in pulled() else str(folder.resolve()))
     return 0
 
 
-def tell_folder(folder: Path) -> None:
-    """What the files of a model say."""
+def tell_gemma(folder: Path) -> None:
+    """What the files of a DiffusionGemma say, and whether transformers can run it."""
+    model_class()
+    print(f"model        DiffusionGemma in {folder}, run by transformers")
+    print("serves       fim: by instruction; next edit: by instruction")
+    print(f"on disk      {on_disk(folder) / GIB:.2f} GiB")
+    tell_memory(parameters(folder), 0)
+    print("licence      not stated; see its README")
+
+
+def tell_folder(folder: Path, named: str) -> None:
+    """What the files of a model say; `named` is what it is chosen by."""
     published = open_published(folder)
     published.weights()
     config, tokenizer = published.config, published.tokenizer
@@ -151,7 +180,12 @@ def tell_folder(folder: Path) -> None:
         print(f"expand       {names.get(published.expand)} ({published.expand})")
     print(f"context      {config.max_positions} tokens at most")
     print(f"on disk      {on_disk(folder) / GIB:.2f} GiB")
-    tell_memory(parameters(folder), cache_bytes(config, min(8192, config.max_positions)))
+    count, cache = parameters(folder), cache_bytes(config, min(8192, config.max_positions))
+    tell_memory(count, cache)
+    smaller = (f"{quantized_gib(count, config, how, cache):.1f} GiB with {how}" for how in BITS)
+    print(f"             quantised {', '.join(smaller)} (--quantize)")
+    if (now := chosen()).quantize and now.model == named:
+        print(f"             it is used with --quantize {now.quantize}")
     print(f"licence      {own.get('licence', 'not stated; see its README')}")
 
 
@@ -175,7 +209,13 @@ def tell_memory(count: int, cache: int) -> None:
 def use(options: argparse.Namespace) -> int:
     """Remember a model, after a look at whether it can be used."""
     folder = folder_of(options.model)
-    if folder is not None and not is_ours(folder):
+    if folder is not None and is_gemma(folder):
+        model_class()
+        if not options.instruct:
+            raise ModelError(
+                f"{options.model} was trained for neither mode; with --instruct it can be asked in a chat"
+            )
+    elif folder is not None and not is_ours(folder):
         published = open_published(folder)
         published.weights()
         told = chat_template(folder) is not None
@@ -184,7 +224,13 @@ def use(options: argparse.Namespace) -> int:
         if not options.instruct and (published.family.infill is None or missing_tags(published)):
             advice = "; with --instruct it can be asked in a chat" if told else ""
             raise ModelError(f"{options.model} was trained for neither mode{advice}")
-    choose(Choice(options.model, options.instruct))
+    if options.quantize is not None:
+        if folder is None or is_ours(folder) or is_gemma(folder):
+            raise ModelError(
+                f"{options.model} cannot be quantised; open models of the families can"
+            )
+        bitsandbytes(options.quantize)
+    choose(Choice(options.model, options.instruct, options.quantize))
     print(f"{chosen().model} is used from now on; {LATER}")
     return 0
 

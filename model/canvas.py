@@ -10,13 +10,14 @@ al. 2026 (arXiv 2602.01326).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
 
 from model.families import Order, Published
+from model.grammar import Constraint
 from model.protocol import Stop
 from model.windows import Window
 
@@ -24,6 +25,8 @@ BOUND = 0.1
 ONE_AT_A_TIME = -1.0
 LENGTHS = (4, 8, 16, 32, 64)
 FIRST_LENGTH = 8
+MORE = 16
+"""Masks put behind a canvas that is full before what its constraint asks for is complete."""
 
 
 @dataclass(slots=True)
@@ -38,6 +41,27 @@ class Answer:
     forwards: int = 0
     steps: int = 0
     ended: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What an answer has to be. It begins with `required` as far as the vocabulary can.
+
+    Under a `constraint`, which goes without `required`, places are decided from left to right, each with the surest
+    token that is allowed there. `also` are control tokens that may be part of the answer. `done` is asked of it after
+    each block and may end it. `watch` sees each state: the tokens before the first mask, and those decided behind it.
+    """
+
+    max_tokens: int
+    required: bytes = b""
+    constraint: Constraint | None = None
+    also: frozenset[int] = frozenset()
+    done: Callable[[Answer], bool] = lambda _: False
+    watch: Callable[[Sequence[int], Sequence[int]], None] = lambda decided, behind: None
+
+    @property
+    def closed(self) -> bool:
+        return self.constraint is not None and self.constraint.closed
 
 
 class Canvas:
@@ -73,6 +97,10 @@ class Canvas:
         self.tokens = [self.tokens[i] for i in kept]
         self.log_probs = [self.log_probs[i] for i in kept]
 
+    def grow(self, places: int) -> None:
+        self.tokens += [self.mask] * places
+        self.log_probs += [0.0] * places
+
     def end(self, ends: frozenset[int]) -> int | None:
         """The place of an end with no mask before it."""
         for place, token in enumerate(self.tokens):
@@ -106,7 +134,6 @@ class CanvasDecoder:
     def __init__(self, published: Published, *, bound: float | None = None) -> None:
         usual = ONE_AT_A_TIME if published.expand is not None else BOUND
         self.published, self.bound = published, usual if bound is None else bound
-        self._forbidden = torch.tensor(published.forbidden, dtype=torch.long)
 
     def write(
         self,
@@ -117,52 +144,56 @@ class CanvasDecoder:
         max_tokens: int = 64,
         length: int | None = None,
     ) -> Answer:
-        """An answer of at most `max_tokens`, in blocks, or in one canvas of `length` masks.
+        """An answer of at most `max_tokens` that begins with `required`; see `answer`."""
+        return self.answer(window, stop, Asked(max_tokens, required), length)
 
-        It begins with `required` as far as the vocabulary can. What is decided at the deadline, up to the first mask,
-        is the answer. Raises `Cancelled`.
+    def answer(self, window: Window, stop: Stop, asked: Asked, length: int | None = None) -> Answer:
+        """An answer in blocks, or in one canvas of `length` masks.
+
+        What is decided at the deadline, up to the first mask, is the answer. Raises `Cancelled`.
         """
         answer = Answer()
         if window.room() is None:
-            self._one(window, answer, stop, required, max_tokens, length)
+            self._one(window, answer, stop, asked, length)
         else:
-            self._blocks(window, answer, stop, required, max_tokens)
+            self._blocks(window, answer, stop, asked)
         answer.forwards = window.forwards
         return answer
 
     def _one(
-        self,
-        window: Window,
-        answer: Answer,
-        stop: Stop,
-        required: bytes,
-        max_tokens: int,
-        length: int | None,
+        self, window: Window, answer: Answer, stop: Stop, asked: Asked, length: int | None
     ) -> None:
-        size = length or self._length(window, max_tokens, stop)
-        canvas = Canvas(min(size, max_tokens), self.published.mask)
-        self._settle(window, canvas, answer, stop, required, max_tokens)
-        self._take(answer, canvas, max_tokens)
-        answer.ended |= not canvas.masked()
+        size = length or self._length(window, asked.max_tokens, stop)
+        canvas = Canvas(min(size, asked.max_tokens), self.published.mask)
+        self._settle(window, canvas, answer, stop, asked, asked.required)
+        while asked.constraint is not None and self._unfinished(canvas, asked):
+            canvas.grow(min(MORE, asked.max_tokens - len(canvas)))
+            self._settle(window, canvas, answer, stop, asked)
+        self._take(answer, canvas, asked)
+        answer.ended |= asked.constraint is None and not canvas.masked()
 
-    def _blocks(
-        self, window: Window, answer: Answer, stop: Stop, required: bytes, max_tokens: int
-    ) -> None:
+    def _unfinished(self, canvas: Canvas, asked: Asked) -> bool:
+        """Whether a constrained canvas is full without being the whole answer, and may grow."""
+        full = not canvas.masked() and canvas.end(self.published.ends) is None
+        return full and not asked.closed and len(canvas) < asked.max_tokens
+
+    def _blocks(self, window: Window, answer: Answer, stop: Stop, asked: Asked) -> None:
         given = 0
-        while len(answer.tokens) < max_tokens and not answer.ended:
+        while len(answer.tokens) < asked.max_tokens and not answer.ended:
             room = window.room() or 0
             canvas = Canvas(room, self.published.mask, self.published.block - room)
-            pending = required[given:]
+            pending = asked.required[given:]
             first = window.begin()
             if first is not None:
-                self._decide(canvas, [0], first[None], 1.0, pending)
-            self._settle(window, canvas, answer, stop, pending)
+                self._decide(canvas, [0], first[None], 1.0, asked, pending)
+            self._settle(window, canvas, answer, stop, asked, pending)
             before = len(answer.tokens)
-            self._take(answer, canvas, max_tokens)
+            self._take(answer, canvas, asked)
             given += sum(len(self._bytes(token)) for token in answer.tokens[before:])
+            answer.ended |= asked.done(answer)
             if canvas.masked() or stop.expired:
                 break
-            if not answer.ended and len(answer.tokens) < max_tokens:
+            if not answer.ended and len(answer.tokens) < asked.max_tokens:
                 window.commit(canvas.tokens)
 
     def _settle(
@@ -171,13 +202,15 @@ class CanvasDecoder:
         canvas: Canvas,
         answer: Answer,
         stop: Stop,
+        asked: Asked,
         required: bytes = b"",
-        most: int = 0,
     ) -> None:
         """Decide places until none is masked, the canvas has ended, or the deadline has passed."""
-        variable, grown = self.published.expand is not None, 0
+        variable, grown = self._variable(asked), 0
+        most = asked.max_tokens if variable else 0
         while masked := canvas.masked(self.published.family.part):
-            if not variable and canvas.end(self.published.ends) is not None:
+            ended = not variable and canvas.end(self.published.ends) is not None
+            if ended or asked.closed:
                 return
             stop.check()
             if stop.expired:
@@ -185,11 +218,24 @@ class CanvasDecoder:
             answer.steps += 1
             logits = window.logits(canvas.tokens)
             pending = self._pending(canvas, masked[0], required)
-            places = masked[:1] if pending else masked
+            places = masked[:1] if pending or asked.constraint is not None else masked
             grow = grown < most and len(canvas) < most
-            self._decide(canvas, places, logits[places], self.bound, pending, grow=grow)
+            self._decide(canvas, places, logits[places], self.bound, asked, pending, grow=grow)
             if variable:
                 grown += self._resize(canvas, most)
+            asked.watch(*self._state(canvas, answer, asked.max_tokens))
+
+    def _variable(self, asked: Asked) -> bool:
+        """Whether places may become two or none: not under a constraint, whose tokens stay as they are."""
+        return self.published.expand is not None and asked.constraint is None
+
+    def _state(self, canvas: Canvas, answer: Answer, most: int) -> tuple[list[int], list[int]]:
+        """The tokens before the first mask or end, and those decided behind the mask; at most `most`."""
+        end, masked = canvas.end(self.published.ends), canvas.masked()
+        first = end if end is not None else masked[0] if masked else len(canvas)
+        behind = canvas.tokens[first:] if end is None else []
+        decided = [*answer.tokens, *canvas.tokens[:first]][:most]
+        return decided, [t for t in behind if t != self.published.mask][: most - len(decided)]
 
     def _pending(self, canvas: Canvas, first: int, required: bytes) -> bytes:
         """What is still required of the first masked place."""
@@ -202,12 +248,16 @@ class CanvasDecoder:
         places: Sequence[int],
         logits: Tensor,
         bound: float,
+        asked: Asked,
         pending: bytes,
         *,
         grow: bool = False,
     ) -> None:
         """Put the best tokens into the surest of `places`; `logits [len(places), vocab]`."""
-        logits = logits.index_fill(1, self._forbidden.to(logits.device), float("-inf"))
+        forbidden = [token for token in self.published.forbidden if token not in asked.also]
+        logits = logits.index_fill(
+            1, torch.tensor(forbidden, dtype=torch.long, device=logits.device), float("-inf")
+        )
         expand = self.published.expand
         if expand is not None and not grow:
             logits[:, expand] = float("-inf")
@@ -215,10 +265,14 @@ class CanvasDecoder:
             only = torch.full_like(logits, float("-inf"))
             only[:, allowed] = logits[:, allowed]
             logits = only
+        if asked.constraint is not None:
+            logits = asked.constraint.only(logits, self.published.ends)
         log_probs = logits.log_softmax(-1)
         for row in surest(log_probs, self.published.family.order, bound).tolist():
             best, token = log_probs[row].max(-1)
             canvas.decide(places[row], int(token), float(best))
+            if asked.constraint is not None and int(token) not in self.published.ends:
+                asked.constraint.take(int(token))
 
     def _resize(self, canvas: Canvas, most: int) -> int:
         """Carry out what the model said of the length, two masks for an expand, none for a delete; how many grew."""
@@ -246,15 +300,15 @@ class CanvasDecoder:
             sure[length] = float(logits.log_softmax(-1).amax(-1).mean())
         return max(sure, key=sure.__getitem__)
 
-    def _take(self, answer: Answer, canvas: Canvas, max_tokens: int) -> None:
+    def _take(self, answer: Answer, canvas: Canvas, asked: Asked) -> None:
         """Move what is decided, up to the first mask or end, from the canvas to the answer."""
         end = canvas.end(self.published.ends)
         masked = canvas.masked()
         stop = end if end is not None else masked[0] if masked else len(canvas)
-        stop = min(stop, max_tokens - len(answer.tokens))
-        answer.tokens += canvas.tokens[:stop]
-        answer.log_probs += canvas.log_probs[:stop]
-        answer.ended |= stop == end
+        kept = min(stop, asked.max_tokens - len(answer.tokens))
+        answer.tokens += canvas.tokens[:kept]
+        answer.log_probs += canvas.log_probs[:kept]
+        answer.ended |= kept == end or (asked.closed and kept == stop)
 
     def _bytes(self, token: int) -> bytes:
         return self.published.tokenizer.token_bytes(token)

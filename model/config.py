@@ -10,9 +10,12 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from model.positions import Scaling, longest, scaling_of
+
+Quantize = Literal["int8", "int4"]
+"""Bits that a weight is rounded to when it is loaded."""
 
 
 class ModelError(Exception):

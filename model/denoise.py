@@ -26,6 +26,7 @@ from torch import Tensor
 
 from model.cache import Slot
 from model.denoiser import Denoiser
+from model.grammar import Constraint
 from model.protocol import Expired, Stop
 from model.tokenizer import Tokenizer
 from model.transformer import Transformer
@@ -200,6 +201,7 @@ class Decoder:
         max_tokens: int = 64,
         done: Callable[[Generation], bool] = lambda _: False,
         reference: Sequence[int] = (),
+        constraint: Constraint | None = None,
         stop: Stop | None = None,
         watch: Callable[[Sequence[int], Sequence[int]], None] = lambda decided, drafted: None,
     ) -> Generation:
@@ -209,8 +211,9 @@ class Decoder:
         `hidden [1, hidden]` is the context's last state if the caller has encoded it into `slot`.
         `required` are bytes the continuation must begin with. `reference` are tokens from elsewhere that drafts may
         be copied from; what was generated recently is always tried first, because the next key mostly agrees with it.
-        `watch` sees each state of the canvas: the decided tokens, and the drafted ones that are yet to be verified.
-        Raises `Cancelled` when the request was withdrawn.
+        Under a `constraint` each token is the likeliest that it allows, and drafts are what it leaves no choice about;
+        nothing may be required then. `watch` sees each state of the canvas: the decided tokens, and the drafted ones
+        that are yet to be verified. Raises `Cancelled` when the request was withdrawn.
         """
         stop = stop or Stop()
         out = Generation()
@@ -227,16 +230,20 @@ class Decoder:
             hidden, logits = hidden[-1:], rows[-1]
         while len(out.tokens) < max_tokens and not stop.expired:
             pending = required[len(out.bytes) :]
-            first = self._choose(logits, pending)
+            first = self._choose(logits, pending, constraint)
             if first in self.tokenizer.control_ids:
                 out.ended = True
                 break
             sequence.append(first)
-            draft = [] if pending else self._draft(slot, sequence, first, hidden, out, stop)
+            if constraint is not None:
+                constraint.take(first)
+                draft = constraint.forced()
+            else:
+                draft = [] if pending else self._draft(slot, sequence, first, hidden, out, stop)
             draft = draft[: max_tokens - len(out.tokens) - 1]
             watch([*out.tokens, first], draft)
             hidden, rows = self._commit(slot, [first, *draft], out, stop)
-            accepted = self._verify(rows, draft)
+            accepted = self._verify(rows, draft, constraint)
             slot.rewind(len(slot.tokens) - len(draft) + accepted)
             out.drafted += len(draft)
             out.kept += accepted
@@ -245,6 +252,8 @@ class Decoder:
                 out, [logits, *rows[:accepted]], [first, *draft[:accepted]], done
             )
             watch(out.tokens, ())
+            if constraint is not None and constraint.closed:
+                out.ended = stopped = True
             if stopped:
                 break
             hidden, logits = hidden[accepted : accepted + 1], rows[accepted]
@@ -253,8 +262,10 @@ class Decoder:
         self._recent.append([*context[-max(NGRAM_DRAFTS) :], *out.tokens])
         return out
 
-    def _choose(self, logits: Tensor, pending: bytes) -> int:
-        """The likeliest token, among those that agree with the pending bytes if there are any."""
+    def _choose(self, logits: Tensor, pending: bytes, constraint: Constraint | None) -> int:
+        """The likeliest token, among those that agree with the constraint or the pending bytes if there are any."""
+        if constraint is not None:
+            return int(constraint.only(logits, self.tokenizer.control_ids).argmax())
         if not pending:
             return int(logits.argmax())
         allowed = self.tokenizer.continuations(pending)
@@ -302,8 +313,13 @@ class Decoder:
         out.forwards += 1
         return hidden, self.trunk.head(hidden)
 
-    def _verify(self, rows: Tensor, draft: list[int]) -> int:
-        """How many drafted tokens stand: each must be the likeliest, or nearly so if `accept` < 1."""
+    def _verify(self, rows: Tensor, draft: list[int], constraint: Constraint | None) -> int:
+        """How many drafted tokens stand: each must be the likeliest, or nearly so if `accept` < 1. Those of a
+        constraint stand all."""
+        if constraint is not None:
+            for token in draft:
+                constraint.take(token)
+            return len(draft)
         if not draft:
             return 0
         wanted = torch.tensor(draft, device=rows.device)

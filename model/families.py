@@ -24,6 +24,8 @@ Reuse = Literal["none", "prefix", "dual"]
 Infill = Literal["canvas", "tags", "continue"]
 
 SIDECAR = "redraft.json"
+GEMMA = "diffusion_gemma"
+"""What the configuration of DiffusionGemma is called by; `model.gemma` runs it."""
 MOST_POSITIONS = 33_792
 BLOCK_KEYS = ("block_size", "bd_size", "block_length", "canvas_length")
 NAMED_BLOCK = re.compile(r"-b(\d+)(?!\S)")
@@ -229,6 +231,11 @@ def open_published(folder: Path) -> Published:
     if not (folder / "config.json").exists():
         raise ModelError(f"no model at {folder}: config.json is missing")
     raw = read_json(folder / "config.json")
+    if raw.get("model_type") == GEMMA:
+        raise ModelError(
+            f"{folder} is DiffusionGemma, which is no family of Redraft's own network: download it with another "
+            "program and name its folder"
+        )
     own = read_json(folder / SIDECAR)
     tokenizer = PublishedTokenizer(folder)
     family = recognise(raw, own, tokenizer, folder)

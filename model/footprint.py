@@ -8,12 +8,14 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from model.config import ModelConfig, ModelError
+from model.config import ModelConfig, ModelError, Quantize
 
 BYTES = 2
+QUANTIZED: Mapping[Quantize, float] = {"int8": 1.0, "int4": 0.5 + 4 / 64}
+"""Bytes a quantised weight takes: in 4 bits every 64 share a scale of four bytes."""
 OVERHEAD = 1.15
 FIXED = 0.6
 GIB = 2**30
@@ -52,6 +54,14 @@ def cache_bytes(config: ModelConfig, tokens: int) -> int:
 def needed_gib(count: int, cache: int = 0) -> float:
     """Memory that a model of so many parameters takes while it serves; two bytes for each, and what torch takes."""
     return FIXED + OVERHEAD * (BYTES * count + cache) / GIB
+
+
+def quantized_gib(count: int, config: ModelConfig, how: Quantize, cache: int = 0) -> float:
+    """The same with quantised layers; embedding and head stay as they are."""
+    tables = config.vocab_size * config.hidden_size * (1 if config.tie_embeddings else 2)
+    layers = max(count - tables, 0)
+    held = QUANTIZED[how] * layers + BYTES * (count - layers)
+    return FIXED + OVERHEAD * (held + cache) / GIB
 
 
 def memory_gib() -> tuple[float | None, float | None]:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from model.config import ModelError
+from model.config import ModelError, Quantize
 from model.feedback import data_folder
 
 if TYPE_CHECKING:
@@ -25,10 +25,12 @@ CHOICE = "model.json"
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A model by name; `instruct` lets it be asked in a chat for what it was not trained to do."""
+    """A model by name; `instruct` lets it be asked in a chat for what it was not trained to do, `quantize` is how its
+    weights are rounded, if they are."""
 
     model: str = EMBEDDED
     instruct: bool = False
+    quantize: Quantize | None = None
 
 
 def models_folder() -> Path:
@@ -62,7 +64,10 @@ def chosen() -> Choice:
     path = data_folder() / CHOICE
     try:
         raw = json.loads(path.read_text(encoding="utf-8"))
-        return Choice(str(raw["model"]), bool(raw.get("instruct", False)))
+        quantize = raw.get("quantize")
+        if quantize not in (None, "int8", "int4"):
+            raise ValueError(f"quantize is {quantize!r}, neither int8 nor int4")
+        return Choice(str(raw["model"]), bool(raw.get("instruct", False)), quantize)
     except FileNotFoundError:
         return Choice()
     except (OSError, ValueError, KeyError, TypeError) as error:
@@ -75,7 +80,7 @@ def choose(choice: Choice) -> None:
     """Remember a choice. Raises `ModelError` for a name that means nothing."""
     folder = folder_of(choice.model)
     if folder is not None and choice.model not in pulled():
-        choice = Choice(str(folder.resolve()), choice.instruct)
+        choice = replace(choice, model=str(folder.resolve()))
     path = data_folder() / CHOICE
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     part = path.with_name(path.name + ".part")
@@ -92,6 +97,7 @@ def load(
     decoding: Decoding | Literal["auto"] = "auto",
     tuned: Path | None = None,
     instruct: bool = False,
+    quantize: Quantize | None = None,
 ) -> Predictor:
     """The predictor for a name; raises `ModelError` with a reason a user can act on."""
     from model.families import is_ours
@@ -101,11 +107,18 @@ def load(
     if folder is None or is_ours(folder) or not (folder / "config.json").exists():
         from model.local import LocalPredictor
 
+        if quantize is not None:
+            raise ModelError(f"{name} is Redraft's own and chooses its precision itself")
         return LocalPredictor.load(folder, **options, decoding=decoding, tuned=tuned)
+    from model.gemma import GemmaPredictor, is_gemma
     from model.published_predictor import PublishedPredictor
 
     if decoding != "auto":
         raise ModelError(
             f"{name} decides canvases; --decoding {decoding} is for Redraft's own models"
         )
-    return PublishedPredictor.load(folder, **options, instruct=instruct)
+    if is_gemma(folder):
+        if quantize is not None:
+            raise ModelError(f"{name}: the weights of DiffusionGemma's experts cannot be quantised")
+        return GemmaPredictor.load(folder, **options, instruct=instruct)
+    return PublishedPredictor.load(folder, **options, instruct=instruct, quantize=quantize)

@@ -16,6 +16,8 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
+from model.config import Quantize
+from model.quantize import QuantizedLinear
 from model.weights import Checkpoint
 
 Compute = Literal["float32", "float16", "bfloat16", "int8"]
@@ -128,8 +130,12 @@ def make_linear(
     compute: Compute,
     device: torch.device,
     peak: Tensor | None = None,
+    quantize: Quantize | None = None,
 ) -> Linear:
-    """A product with `weight [out, in]`; `peak [in]` only serves int8."""
+    """A product with `weight [out, in]`; `peak [in]` only serves int8. Weights that are to be quantised are, whatever
+    the rest is computed in."""
+    if quantize is not None:
+        return QuantizedLinear(weight, bias, quantize, device)
     if compute == "int8":
         return Int8Linear(weight, bias, peak)
     if compute == "float16":

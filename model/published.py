@@ -1,15 +1,14 @@
 """The tokenizer of a published checkpoint: plain text, and the control tokens with their ids.
 
 Responsible for reading `tokenizer.json`, or `vocab.json` with `merges.txt`, and for what the other files say of control
-tokens. Text that looks like a control token is text; only `encode_marked` reads control tokens. Knows nothing of what a
-family uses them for.
+tokens. Text that looks like a control token is text; only `encode_template` reads control tokens. Knows nothing of what
+a family uses them for.
 """
 
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -99,11 +98,8 @@ class PublishedTokenizer(Tokenizer):
             raise ModelError(
                 f"the tokenizer of {folder} is not a byte-level one: it has the character {error}"
             ) from error
+        self._name(self.control)
         self.roles = self._roles()
-        self._marks = re.compile(
-            "|".join(re.escape(text) for text in sorted(self.control, key=len, reverse=True))
-            or r"(?!)"
-        )
 
     def cover(self, rows: int) -> None:
         """Count the rows of a model's embedding that no token has among the control tokens."""
@@ -135,21 +131,6 @@ class PublishedTokenizer(Tokenizer):
     def like(self, part: str) -> list[int]:
         """Ids of the control tokens whose text contains `part`, in any case."""
         return sorted(id_ for text, id_ in self.control.items() if part in text.lower())
-
-    def encode_marked(self, text: str) -> list[int]:
-        """Token ids of a template, in which control tokens are control tokens."""
-        ids: list[int] = []
-        for piece, mark in self._split(text):
-            ids += self.encode(piece)
-            ids += [self.control[mark]] if mark else []
-        return ids
-
-    def _split(self, text: str) -> Iterator[tuple[str, str]]:
-        at = 0
-        for match in self._marks.finditer(text):
-            yield text[at : match.start()], match.group()
-            at = match.end()
-        yield text[at:], ""
 
     def heal(self, text: str) -> tuple[str, bytes]:
         """Cut the last piece off `text`, so that what follows may merge with it.

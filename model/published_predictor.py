@@ -9,26 +9,27 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
 import torch
 
-from diffing.edits import Edit, shrink
+from diffing.edits import Edit
 from model.bundle import pick_compute, pick_device
 from model.cache import PrefixCache
 from model.candidate import COMPLETION
 from model.canvas import Answer, CanvasDecoder
-from model.config import ModelError
-from model.context import ContextBuilder, RegionTooLargeError, line_offset, region_around
+from model.config import ModelError, Quantize
+from model.context import ContextBuilder
 from model.continuing import Continuer
 from model.families import Published, Reuse, open_published
 from model.infill import offered
 from model.linear import Compute
 from model.local import CPU_CONTEXT, GPU_CONTEXT, LEAST_CONTEXT, MOST_CONTEXT
 from model.protocol import Expired, Prediction, Request, Stop
-from model.published_prompt import Chat, Hole, fenced, infill_prompt, instruction, missing_tags
+from model.published_prompt import Chat, Hole, infill_prompt, missing_tags, rewriting
 from model.transformer import Transformer
 from model.windows import Windows
 
@@ -81,8 +82,12 @@ class PublishedPredictor:
         context_tokens: int | None = None,
         instruct: bool = False,
         reuse: Reuse | None = None,
+        quantize: Quantize | None = None,
     ) -> PublishedPredictor:
-        """Load a checkpoint folder. Raises `ModelError` with a reason a user can act on."""
+        """Load a checkpoint folder. Raises `ModelError` with a reason a user can act on.
+
+        `quantize` rounds the weights of its layers to fewer bits.
+        """
         if threads is not None:
             torch.set_num_threads(threads)
         published = open_published(folder)
@@ -95,7 +100,9 @@ class PublishedPredictor:
                 f"a context of {wanted} tokens is too short; at least {LEAST_CONTEXT} are needed"
             )
         with torch.inference_mode():
-            trunk = Transformer.load(published.weights(), published.config, how, where)
+            trunk = Transformer.load(
+                published.weights(), published.config, how, where, quantize=quantize
+            )
         return cls(published, trunk, budget, instruct=instruct, reuse=reuse)
 
     @property
@@ -162,18 +169,13 @@ class PublishedPredictor:
     def _rewrite(self, request: Request, stop: Stop) -> Prediction:
         """The lines around the cursor, asked for in a chat."""
         assert self.chat is not None
-        lines = region_around(request.text, request.cursor, request.max_lines)
-        try:
-            context = self.contexts.build(request, lines)
-        except RegionTooLargeError:
+        asked = rewriting(request, self.contexts)
+        if asked is None:
             return Prediction(model=self.name)
-        start, end = (line_offset(request.text, at) for at in (lines.start, lines.stop))
-        message = instruction(request.path, request.mode, context, request.cursor - start)
-        size = self.contexts.count(context.region) + SPARE
-        hole = Hole(self.chat.ask(message), [])
+        size = self.contexts.count(asked.region) + SPARE
+        hole = Hole(self.chat.ask(asked.message), [])
         answer, text = self._write(hole, stop, size + request.max_tokens, size)
-        new = fenced(text, context.region)
-        edit = None if new is None else shrink(request.text, Edit(start, end, new))
+        edit = asked.edit(request.text, text)
         return self._prediction((edit,) if edit else (), answer, REWRITTEN)
 
     def _write(
@@ -181,8 +183,7 @@ class PublishedPredictor:
     ) -> tuple[Answer, str]:
         """An answer and its text up to bytes that are none, as long as the model's places allow; maybe empty."""
         before = hole.before or self._begin()
-        places = self.published.config.max_positions - self.published.block
-        room = places - len(before) - len(hole.after)
+        room = self.room([*before, *hole.after])
         if room < 1:
             return Answer(), ""
         window = self.windows.open(before, hole.after, stop)
@@ -191,6 +192,10 @@ class PublishedPredictor:
         )
         text = self.published.tokenizer.decode(answer.tokens)
         return answer, text.partition(NO_TEXT)[0]
+
+    def room(self, around: Sequence[int]) -> int:
+        """How many tokens an answer among these may have."""
+        return self.published.config.max_positions - self.published.block - len(around)
 
     def _begin(self) -> list[int]:
         """A token to begin an empty text with."""

@@ -16,9 +16,17 @@ from typing import Any
 from jinja2 import TemplateError
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
+from diffing.edits import Edit, shrink
 from model.config import ModelError
-from model.context import Context
+from model.context import (
+    Context,
+    ContextBuilder,
+    RegionTooLargeError,
+    line_offset,
+    region_around,
+)
 from model.families import Published
+from model.protocol import Request
 from model.published import content, read_json
 
 MARK = "REDRAFT-MESSAGE"
@@ -97,7 +105,7 @@ class Chat:
                 f"the chat template of {published.folder} does not show the message once"
             )
         before, after = whole.split(MARK)
-        self.before, self.after = (published.tokenizer.encode_marked(t) for t in (before, after))
+        self.before, self.after = (published.tokenizer.encode_template(t) for t in (before, after))
 
     @classmethod
     def load(cls, published: Published) -> Chat | None:
@@ -124,6 +132,33 @@ def chat_template(folder: Path) -> str | None:
         named: Mapping[str, str] = {row["name"]: row["template"] for row in found}
         return named.get("default")
     return found if isinstance(found, str) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Rewriting:
+    """Lines that a chat is asked to write anew: the message, the lines, and their offsets in the file."""
+
+    message: str
+    region: str
+    start: int
+    end: int
+
+    def edit(self, text: str, answer: str) -> Edit | None:
+        """What an answer changes in the file's text; None where it has no whole block, or nothing changes."""
+        new = fenced(answer, self.region)
+        return None if new is None else shrink(text, Edit(self.start, self.end, new))
+
+
+def rewriting(request: Request, contexts: ContextBuilder) -> Rewriting | None:
+    """Ask for the lines around the cursor anew; None where they are too long."""
+    lines = region_around(request.text, request.cursor, request.max_lines)
+    try:
+        context = contexts.build(request, lines)
+    except RegionTooLargeError:
+        return None
+    start, end = (line_offset(request.text, at) for at in (lines.start, lines.stop))
+    message = instruction(request.path, request.mode, context, request.cursor - start)
+    return Rewriting(message, context.region, start, end)
 
 
 def instruction(path: str, mode: str, context: Context, cursor: int) -> str:

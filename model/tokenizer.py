@@ -8,7 +8,7 @@ a constraint on what comes next. Knows nothing of prompts or models.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 
@@ -54,10 +54,15 @@ class Tokenizer:
             if index not in self.control_ids:
                 self._bytes[index] = bytes(alphabet[ch] for ch in token)
         named = ((self._inner.id_to_token(i), i) for i in sorted(self.control_ids))
-        self._control_ids = {str(name): index for name, index in named if name}
-        self._control = regex.compile("|".join(map(regex.escape, self._control_ids)) or r"(?!)")
+        self._name({str(name): index for name, index in named if name})
         self._sorted = sorted((piece, i) for i, piece in enumerate(self._bytes) if piece)
         self._exact = dict(self._sorted)
+
+    def _name(self, control: Mapping[str, int]) -> None:
+        """Set how control tokens are written, the longest first where one begins another."""
+        self._control_ids = dict(control)
+        longest = sorted(control, key=len, reverse=True)
+        self._control = regex.compile("|".join(map(regex.escape, longest)) or r"(?!)")
 
     def encode(self, text: str) -> list[int]:
         """Token ids of `text`; lone surrogates become U+FFFD. Never yields a control token."""
@@ -72,6 +77,10 @@ class Tokenizer:
             ids += [*self.encode(text[at : match.start()]), self._control_ids[match[0]]]
             at = match.end()
         return [*ids, *self.encode(text[at:])]
+
+    def names_control(self, text: str) -> bool:
+        """Whether the name of a control token stands in a text."""
+        return self._control.search(text) is not None
 
     def control_id(self, name: str) -> int | None:
         """The id of a control token, None where the vocabulary has none of that name."""

@@ -14,7 +14,7 @@ import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
 from model.cache import KeyValueCache
-from model.config import ModelConfig
+from model.config import ModelConfig, Quantize
 from model.linear import Compute, Linear, Peaks, make_linear
 from model.rope import frequencies
 from model.weights import Checkpoint
@@ -108,6 +108,7 @@ def load_layer(
     compute: Compute,
     device: torch.device,
     peaks: Peaks | None = None,
+    quantize: Quantize | None = None,
 ) -> Layer:
     """The layer whose tensors are named `{prefix}.…` in Hugging Face's way."""
 
@@ -117,7 +118,7 @@ def load_layer(
         weight = torch.cat([weights.get(f"{part}.weight") for part in parts])
         biases = [f"{part}.bias" for part in parts]
         bias = torch.cat([weights.get(b) for b in biases]) if biases[0] in weights else None
-        return make_linear(weight, bias, compute, device, peak)
+        return make_linear(weight, bias, compute, device, peak, quantize)
 
     def norm(name: str) -> Tensor:
         return weights.get(f"{prefix}.{name}.weight").to(device)
@@ -160,16 +161,18 @@ class Transformer:
         compute: Compute = "float32",
         device: torch.device | str = "cpu",
         peaks: Peaks | None = None,
+        quantize: Quantize | None = None,
     ) -> Transformer:
         """Build the trunk from a checkpoint; raises `ModelError` for missing or damaged tensors.
 
-        `peaks` make int8 exact enough; see `model.linear`.
+        `peaks` make int8 exact enough; see `model.linear`. `quantize` rounds the layers' weights, not embedding and
+        head.
         """
         device = torch.device(device)
         embedding = weights.get("model.embed_tokens.weight")
         output = embedding if config.tie_embeddings else weights.get("lm_head.weight")
         layers = [
-            load_layer(weights, f"model.layers.{i}", config, compute, device, peaks)
+            load_layer(weights, f"model.layers.{i}", config, compute, device, peaks, quantize)
             for i in range(config.num_layers)
         ]
         return cls(

@@ -25,6 +25,7 @@ from model.serving.metrics import Metrics
 from model.serving.security import guarded
 from model.serving.service import Service
 from model.serving.streams import ClientGone
+from model.serving.wrong_body import wrong_body
 
 logger = logging.getLogger(__name__)
 
@@ -97,13 +98,8 @@ async def _service_error(_: Request, error: Exception) -> Response:
 
 
 async def _invalid(_: Request, error: Exception) -> Response:
-    """What is wrong with a body, by field; never the value that was sent."""
     assert isinstance(error, RequestValidationError)
-    first = error.errors()[0]
-    place = [str(part) for part in first["loc"] if part != "body"]
-    field = ".".join(place) if place else None
-    message = f"`{field}`: {first['msg']}" if field else str(first["msg"])
-    return ServiceError(400, message, "invalid_request", field).response()
+    return wrong_body(error.errors(), error.body).response()
 
 
 async def _http_error(_: Request, error: Exception) -> Response:

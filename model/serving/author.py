@@ -6,17 +6,19 @@ nothing of HTTP, of files or of edits.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol
 
 import torch
 
 from model.bundle import Bundle
-from model.denoise import Generation
+from model.grammar import Constraint, Grammars, Schema
 from model.protocol import Predictor, Request, Stop
 from model.serving.chat import Turn, load_template
 from model.serving.tokens import Meter
+from model.tokenizer import Tokenizer
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +59,10 @@ class Author(Protocol):
     @property
     def chats(self) -> bool: ...
 
+    @property
+    def takes_tools(self) -> bool:
+        """Whether the model's chat template has a place for tools."""
+
     def complete(
         self,
         prompt: str,
@@ -73,19 +79,16 @@ class Author(Protocol):
         stops: Sequence[str],
         stop: Stop,
         watch: Watch | None = None,
+        schema: Schema | None = None,
+        tools: Sequence[Mapping[str, Any]] = (),
     ) -> Written: ...
-
-
-def author_for(predictor: Predictor) -> Author:
-    """The best author that a predictor allows."""
-    bundle: Any = getattr(predictor, "bundle", None)
-    return PredictorAuthor(predictor) if bundle is None else BundleAuthor(bundle)
 
 
 class PredictorAuthor:
     """Continues a prompt with what a predictor puts at its end; holds no conversations."""
 
     chats = False
+    takes_tools = False
 
     def __init__(self, predictor: Predictor) -> None:
         self._predictor, self._meter = predictor, Meter(predictor)
@@ -116,6 +119,8 @@ class PredictorAuthor:
         stops: Sequence[str],
         stop: Stop,
         watch: Watch | None = None,
+        schema: Schema | None = None,
+        tools: Sequence[Mapping[str, Any]] = (),
     ) -> Written:
         raise NoChat(f"the model {self._predictor.name} was not made for chat")
 
@@ -127,9 +132,17 @@ class BundleAuthor:
         self.bundle = bundle
         self._template = load_template(bundle.folder)
 
+    @cached_property
+    def _grammars(self) -> Grammars:
+        return Grammars(self.bundle.tokenizer)
+
     @property
     def chats(self) -> bool:
         return self._template is not None
+
+    @property
+    def takes_tools(self) -> bool:
+        return self._template is not None and self._template.takes_tools
 
     def complete(
         self,
@@ -154,12 +167,18 @@ class BundleAuthor:
         stops: Sequence[str],
         stop: Stop,
         watch: Watch | None = None,
+        schema: Schema | None = None,
+        tools: Sequence[Mapping[str, Any]] = (),
     ) -> Written:
-        """Answer a conversation. Raises `NoChat`, `TooLong`, and ValueError where the template refuses it."""
+        """Answer a conversation, in JSON of a schema if one is given.
+
+        Raises `NoChat`, `TooLong`, `SchemaError`, and ValueError where the template refuses it.
+        """
         if self._template is None:
             raise NoChat(f"the model {self.bundle.config.name} was not made for chat")
-        context = self._template.tokens(self.bundle.tokenizer, turns)
-        return self._write(context, b"", max_tokens, stops, stop, watch)
+        context = self._template.tokens(self.bundle.tokenizer, turns, tools)
+        constraint = None if schema is None else self._grammars.json(schema)
+        return self._write(context, b"", max_tokens, stops, stop, watch, constraint)
 
     @torch.inference_mode()
     def _write(
@@ -170,6 +189,7 @@ class BundleAuthor:
         stops: Sequence[str],
         stop: Stop,
         watch: Watch | None,
+        constraint: Constraint | None = None,
     ) -> Written:
         room = self.bundle.prefixes.max_tokens - len(context) - len(required)
         if room < 1:
@@ -180,17 +200,18 @@ class BundleAuthor:
         most = min(max_tokens, room)
         cached = self.bundle.prefixes.shared(context)
         slot = self.bundle.prefixes.acquire(context)
-        screen = _Screen(self.bundle, required, stops, most, watch)
+        screen = Screen(self.bundle.tokenizer, len(required), stops, most, watch)
         made = self.bundle.decoder.generate(
             slot,
             context,
             required=required,
             max_tokens=most + _spent(self.bundle, required),
-            done=screen.stopped,
+            done=lambda made: screen.stopped(made.bytes),
+            constraint=constraint,
             stop=stop,
             watch=screen.show,
         )
-        text = screen.final(made)
+        text = screen.final(made.bytes)
         ended = made.ended
         if watch is not None:
             watch(Step(text, len(text), 1.0))
@@ -208,25 +229,28 @@ def _spent(bundle: Bundle, required: bytes) -> int:
     return len(bundle.tokenizer.forced(required)) + bool(required)
 
 
-class _Screen:
-    """Turns the states of a canvas into texts for whoever watches."""
+class Screen:
+    """Turns the states of an answer into texts for whoever watches.
+
+    `skip` bytes of it are the prompt's; it has at most `most` tokens.
+    """
 
     def __init__(
         self,
-        bundle: Bundle,
-        required: bytes,
+        tokenizer: Tokenizer,
+        skip: int,
         stops: Sequence[str],
         most: int,
         watch: Watch | None,
     ) -> None:
-        self._bytes = bundle.tokenizer.token_bytes
-        self._skip, self._stops, self._most, self._watch = len(required), stops, most, watch
+        self._bytes = tokenizer.token_bytes
+        self._skip, self._stops, self._most, self._watch = skip, stops, most, watch
 
-    def stopped(self, made: Generation) -> bool:
+    def stopped(self, data: bytes) -> bool:
         """Whether a stop string stands in the text."""
         if not self._stops:
             return False
-        text = self._text(made.bytes)
+        text = self._text(data)
         return before_stop(text, self._stops) != text
 
     def show(self, decided: Sequence[int], drafted: Sequence[int]) -> None:
@@ -239,8 +263,8 @@ class _Screen:
         common = min(settled, len(text))
         self._watch(Step(text, common, min(len(decided) / self._most, 0.99)))
 
-    def final(self, made: Generation) -> str:
-        return before_stop(self._text(made.bytes), self._stops)
+    def final(self, data: bytes) -> str:
+        return before_stop(self._text(data), self._stops)
 
     def _text(self, data: bytes) -> str:
         """What is written behind the required bytes, a character that is not complete left out."""

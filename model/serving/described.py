@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from model.serving.wire import ErrorEnvelope
 
-Finish = Literal["stop", "length"] | None
+Finish = Literal["stop", "length", "tool_calls"] | None
 
 
 class PromptTokens(BaseModel):
@@ -53,10 +53,23 @@ class TextChoice(BaseModel):
     finish_reason: Finish
 
 
+class FunctionCall(BaseModel):
+    """`arguments` are JSON, unless the answer was cut short."""
+
+    name: str
+    arguments: str
+
+
+class ToolCall(BaseModel):
+    id: str
+    type: Literal["function"]
+    function: FunctionCall
+
+
 class AnswerMessage(BaseModel):
     role: Literal["assistant"]
-    content: str
-    tool_calls: list[Any]
+    content: str | None
+    tool_calls: list[ToolCall]
     tool_call_id: None
 
 

@@ -73,15 +73,16 @@ class Engine:
         """Jobs that wait or run."""
         return len(self._jobs)
 
-    def submit(self, work: Callable[[Stop], T]) -> Job[T]:
-        """Hand over work; raises `Busy` when there is no room."""
+    def submit(self, work: Callable[[Stop], T], patience: float | None = None) -> Job[T]:
+        """Hand over work; raises `Busy` when there is no room. `patience` in seconds may shorten its time."""
+        timeout = self.timeout if patience is None else min(self.timeout, patience)
         with self._lock:
             if len(self._jobs) >= self.limit:
                 seconds = math.ceil(len(self._jobs) * self._typical)
                 raise Busy(len(self._jobs), min(max(1, seconds), 60))
-            stop = Stop(self.timeout)
+            stop = Stop(timeout)
             future = self._executor.submit(self._run, work, stop)
-            job: Job[T] = Job(stop, future, self.timeout)
+            job: Job[T] = Job(stop, future, timeout)
             self._jobs.add(job)  # type: ignore[arg-type]
         future.add_done_callback(lambda _: self._ended(job))  # type: ignore[arg-type]
         return job

@@ -14,20 +14,23 @@ from typing import Any
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
+from model.grammar import Schema
 from model.protocol import Stop
 from model.serving import described, wire
 from model.serving.author import Step, Watch, Written
 from model.serving.chat import Turn
 from model.serving.described import FAULTS, answered
 from model.serving.engine import Job
-from model.serving.errors import Json, ServiceError
+from model.serving.errors import Json, ServiceError, unsupported
 from model.serving.fim_tags import split_fim
 from model.serving.prompts import PromptError
 from model.serving.routes import Piece, Served, delta_piece, fill, text_piece
 from model.serving.service import CHAT, TEXT, Service, fault
 from model.serving.streams import DONE, ClientGone, event, event_stream, watched
+from model.serving.tools import Calling
 
 COMPLETION_TOKENS, CHAT_TOKENS = 128, 512
+CHUNK = "chat.completion.chunk"
 
 Write = Callable[[Stop, Watch | None], Written]
 
@@ -82,23 +85,63 @@ async def chat(body: wire.ChatBody, request: Request, service: Served) -> Respon
         raise ServiceError(
             400, f"the model {service.name} was not made for chat", "model_not_supported", "model"
         )
-    turns = [Turn(_role(message.role), message.text) for message in body.messages]
+    turns, schema, called = _asked(body, takes_tools=service.author.takes_tools)
     most, stops = body.most_tokens or CHAT_TOKENS, body.stop or []
+    offered = called.described if called is not None and service.author.takes_tools else []
 
     def write(stop: Stop, watch: Watch | None) -> Written:
-        return service.author.chat(turns, most, stops, stop, watch)
+        return service.author.chat(turns, most, stops, stop, watch, schema, offered)
 
+    if called is not None:
+        made = await service.run(request, lambda stop: write(stop, None))
+        return _called(service, body, called.calls(made.text), made)
     if body.stream:
-        kind = "chat.completion.chunk"
         return await _stream(
-            service, request, body, write, kind, delta_piece, diffusing=bool(body.diffusing)
+            service, request, body, write, CHUNK, delta_piece, diffusing=bool(body.diffusing)
         )
     made = await service.run(request, lambda stop: write(stop, None))
     return _whole(service, "chat.completion", wire.message_choice(made.text, made.finish), made)
 
 
-def _role(role: str) -> str:
-    return "system" if role == "developer" else role
+def _asked(
+    body: wire.ChatBody, *, takes_tools: bool
+) -> tuple[list[Turn], Schema | None, Calling | None]:
+    """The conversation, what the answer must be, and what it may call.
+
+    Nothing may be called where nothing in the model's conversations says how, unless it must. A call that must be made
+    has the schema of a call; else a schema that the client asked for leaves no room for one.
+    """
+    turns, schema, called = [one.turn for one in body.messages], body.schema_asked, body.calling
+    if not takes_tools and any(turn.role == "tool" for turn in turns):
+        raise unsupported("messages", "the model's chat template has no place for results of tools")
+    if called is None or (not called.must and (schema is not None or not takes_tools)):
+        return turns, schema, None
+    if not called.must:
+        return turns, None, called
+    return turns if takes_tools else called.told(turns), called.schema, called
+
+
+def _called(
+    service: Service, body: wire.ChatBody, calls: list[dict[str, Any]], made: Written
+) -> Response:
+    """An answer that may be calls. It is known as a whole only, so a stream of it has one piece."""
+    finish = "tool_calls" if calls and made.finish == "stop" else made.finish
+    text = None if calls else made.text
+    if not body.stream:
+        return _whole(service, "chat.completion", wire.message_choice(text, finish, calls), made)
+    piece = wire.calls_choice(calls) if calls else delta_piece(text, None, True)
+    service.metrics.used(made.prompt_tokens, made.cached_tokens, made.tokens)
+    used = wire.usage(made.prompt_tokens, made.tokens, made.cached_tokens)
+    id = wire.new_id()
+
+    async def events() -> AsyncIterator[str]:
+        for choices in ([piece], [delta_piece(None, finish, False)]):
+            yield event(wire.envelope(id, CHUNK, service.name, choices))
+        if body.with_usage:
+            yield event(wire.envelope(id, CHUNK, service.name, [], usage=used))
+        yield DONE
+
+    return event_stream(events())
 
 
 def _whole(service: Service, kind: str, choice: dict[str, Any], made: Written) -> Response:

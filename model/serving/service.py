@@ -13,13 +13,16 @@ from typing import Any, TypeVar
 
 from starlette.requests import Request as HttpRequest
 
+from model.grammar import SchemaError
 from model.protocol import Cancelled, Expired, Predictor, Stop
 from model.serving.answers import MOST_WRITTEN, Answer, Answerer, Threshold, UnfitText
-from model.serving.author import Author, NoChat, TooLong, author_for
+from model.serving.author import Author, NoChat, TooLong
+from model.serving.authors import author_for
 from model.serving.engine import Busy, Engine, Job, Overdue
 from model.serving.errors import ServiceError
 from model.serving.ledger import Ledger
 from model.serving.metrics import Metrics
+from model.serving.patience import patience
 from model.serving.prompts import PromptError
 from model.serving.security import Guard
 from model.serving.streams import ClientGone, watched
@@ -29,6 +32,9 @@ T = TypeVar("T")
 
 ALIASES = ("redraft", "mercury")
 """Beginnings of model names that mean the model that is served, whatever its own name is."""
+
+SHAPES = ("json_mode", "structured_outputs", "tools")
+"""What can be asked of the answers of a model that chats."""
 
 EDITS, FIM, CHAT, TEXT = (
     "/v1/edit/completions",
@@ -85,10 +91,10 @@ class Service:
                 "model",
             )
 
-    def submit(self, work: Callable[[Stop], T]) -> Job[T]:
+    def submit(self, work: Callable[[Stop], T], patience: float | None = None) -> Job[T]:
         """Queue work; the wire's error when there is no room."""
         try:
-            return self.engine.submit(work)
+            return self.engine.submit(work, patience)
         except Busy as error:
             raise ServiceError(
                 429,
@@ -98,8 +104,9 @@ class Service:
             ) from None
 
     async def run(self, request: HttpRequest, work: Callable[[Stop], T]) -> T:
-        """Work for a client that waits. Raises `ServiceError`, and `ClientGone` when it does not wait any more."""
-        async with watched(request, self.submit(work)) as job:
+        """Work for a client that waits for the whole of it. Raises `ServiceError`, and `ClientGone` when it does not
+        wait any more."""
+        async with watched(request, self.submit(work, patience(request.headers))) as job:
             return await self.outcome(job)
 
     async def outcome(self, job: Job[T]) -> T:
@@ -139,7 +146,7 @@ class Service:
             "max_output_length": MOST_WRITTEN if bundle is not None else 0,
             "pricing": price,
             "supported_sampling_parameters": ["max_tokens", "stop"],
-            "supported_features": ["streaming"],
+            "supported_features": ["streaming", *(SHAPES if self.author.chats else ())],
             "supported_endpoints": endpoints,
             "datacenters": [],
             "openrouter": None,
@@ -156,6 +163,8 @@ def fault(error: Exception) -> ServiceError:
         return ServiceError(400, f"the text cannot be worked on: {error}", str(error), "prompt")
     if isinstance(error, TooLong):
         return ServiceError(400, str(error), "context_length_exceeded", "prompt")
+    if isinstance(error, SchemaError):
+        return ServiceError(400, str(error), "invalid_schema", "response_format")
     if isinstance(error, NoChat):
         return ServiceError(400, str(error), "model_not_supported", "model")
     if isinstance(error, Overdue | Expired):

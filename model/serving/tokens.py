@@ -15,8 +15,8 @@ class Meter:
     """The tokens of one predictor: its model's, where it has one in this process, else about as many."""
 
     def __init__(self, predictor: Any) -> None:
-        bundle = getattr(predictor, "bundle", None)
-        self._tokenizer = None if bundle is None else bundle.tokenizer
+        model = getattr(predictor, "bundle", None) or getattr(predictor, "published", None)
+        self._tokenizer = None if model is None else model.tokenizer
 
     def count(self, text: str) -> int:
         if self._tokenizer is not None:

@@ -7,6 +7,7 @@ how a request is answered.
 
 from __future__ import annotations
 
+import json
 import time
 import uuid
 from collections.abc import Sequence
@@ -22,7 +23,10 @@ from pydantic import (
     WithJsonSchema,
 )
 
-from model.serving.errors import unsupported
+from model.grammar import ANY_OBJECT, Schema
+from model.serving.chat import Turn
+from model.serving.errors import ServiceError, unsupported
+from model.serving.tools import Calling, ToolChoice, Tools, calling
 
 NO_SUFFIX = "<|endoftext|>"
 """What Continue sends where nothing follows the cursor."""
@@ -136,11 +140,43 @@ class Part(BaseModel):
     text: str | None = None
 
 
+class FunctionCalled(BaseModel):
+    model_config = ConfigDict(extra="ignore")
+
+    name: str
+    arguments: str = "{}"
+
+
+class CallMade(BaseModel):
+    """A call that the assistant has made earlier."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    function: FunctionCalled
+
+    def for_template(self) -> dict[str, Any]:
+        """With the arguments as a value, where they are JSON."""
+        try:
+            arguments: Any = json.loads(self.function.arguments)
+        except ValueError:
+            arguments = self.function.arguments
+        return {
+            "type": "function",
+            "function": {"name": self.function.name, "arguments": arguments},
+        }
+
+
 class Message(BaseModel):
     model_config = ConfigDict(extra="ignore")
 
     role: Literal["system", "developer", "user", "assistant", "tool", "function"]
     content: str | list[Part] | None = None
+    tool_calls: list[CallMade] | None = None
+
+    @property
+    def turn(self) -> Turn:
+        calls = tuple(call.for_template() for call in self.tool_calls or [])
+        return Turn("system" if self.role == "developer" else self.role, self.text, calls)
 
     @property
     def text(self) -> str:
@@ -178,10 +214,42 @@ class EditBody(Streamed):
         return not self.messages[-1].text.rstrip().endswith(NEXT_EDIT_MARK)
 
 
+class NamedSchema(BaseModel):
+    """What `response_format` has for `json_schema`; the schema itself is checked by whoever enforces it."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    name: str | None = None
+    schema_: dict[str, Any] | None = Field(default=None, alias="schema")
+
+
 class ResponseFormat(BaseModel):
+    """The shape of an answer. `json_schema` is needed with the type of that name."""
+
     model_config = ConfigDict(extra="ignore")
 
     type: str = "text"
+    json_schema: NamedSchema | None = None
+
+    @property
+    def schema_asked(self) -> Schema | None:
+        """The schema to enforce; None for plain text."""
+        if self.type == "text":
+            return None
+        if self.type == "json_object":
+            return ANY_OBJECT
+        if self.type != "json_schema":
+            raise unsupported(
+                "response_format", "its type is none of text, json_object, json_schema"
+            )
+        if self.json_schema is None:
+            raise ServiceError(
+                400,
+                "`response_format.json_schema` is missing: its `schema` is what the answer must be",
+                "invalid_request",
+                "response_format.json_schema",
+            )
+        return ANY_OBJECT if self.json_schema.schema_ is None else self.json_schema.schema_
 
 
 class ChatBody(Streamed):
@@ -192,25 +260,30 @@ class ChatBody(Streamed):
     max_completion_tokens: Tokens | None = None
     stop: Stops | None = None
     diffusing: bool | None = None
-    tools: list[Any] | None = None
+    tools: Tools | None = None
+    tool_choice: ToolChoice | None = None
     functions: list[Any] | None = None
     response_format: ResponseFormat | None = None
     logprobs: bool | None = None
 
     def refuse(self) -> None:
         super().refuse()
-        if self.tools:
-            raise unsupported("tools", "the model calls no tools")
         if self.functions:
-            raise unsupported("functions", "the model calls no functions")
-        if self.response_format is not None and self.response_format.type != "text":
-            raise unsupported(
-                "response_format", "an answer's shape cannot be enforced, only `text` is"
-            )
+            raise unsupported("functions", "`tools` have taken their place")
         if self.logprobs:
             raise unsupported("logprobs", "probabilities of tokens are not told")
-        if any(message.role in ("tool", "function") for message in self.messages):
-            raise unsupported("messages", "the model reads no results of tools")
+        if any(message.role == "function" for message in self.messages):
+            raise unsupported("messages", "the role `tool` has taken the place of `function`")
+
+    @property
+    def calling(self) -> Calling | None:
+        """What the answer may or must call."""
+        return calling(self.tools or [], self.tool_choice)
+
+    @property
+    def schema_asked(self) -> Schema | None:
+        """What the answer must be; None for plain text."""
+        return None if self.response_format is None else self.response_format.schema_asked
 
     @property
     def most_tokens(self) -> int | None:
@@ -270,9 +343,11 @@ def text_choice(text: str, finish: str | None) -> dict[str, Any]:
     return {"index": 0, "text": text, "logprobs": None, "finish_reason": finish}
 
 
-def message_choice(text: str, finish: str | None) -> dict[str, Any]:
+def message_choice(
+    text: str | None, finish: str | None, calls: Sequence[dict[str, Any]] = ()
+) -> dict[str, Any]:
     message: dict[str, Any] = {"role": "assistant", "content": text}
-    message |= {"tool_calls": [], "tool_call_id": None}
+    message |= {"tool_calls": list(calls), "tool_call_id": None}
     return {"index": 0, "message": message, "finish_reason": finish}
 
 
@@ -281,3 +356,10 @@ def delta_choice(text: str | None, finish: str | None, *, first: bool = False) -
     if text is not None:
         delta["content"] = text
     return {"index": 0, "delta": delta, "finish_reason": finish}
+
+
+def calls_choice(calls: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """A piece of a stream that brings whole calls."""
+    numbered = [{"index": number, **call} for number, call in enumerate(calls)]
+    delta = {"role": "assistant", "content": None, "tool_calls": numbered}
+    return {"index": 0, "delta": delta, "finish_reason": None}

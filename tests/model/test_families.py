@@ -109,7 +109,7 @@ def test_text_that_looks_like_a_control_token_is_text(tmp_path: Path) -> None:
     ids = tokenizer.encode(text)
     assert not set(ids) & tokenizer.control_ids
     assert tokenizer.decode(ids) == text
-    marked = tokenizer.encode_marked("a<|im_end|>b")
+    marked = tokenizer.encode_template("a<|im_end|>b")
     assert marked == [
         *tokenizer.encode("a"),
         tokenizer.control["<|im_end|>"],

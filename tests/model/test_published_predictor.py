@@ -168,7 +168,7 @@ def test_stable_diffcoder_reads_the_suffix_first(folders) -> None:
     published, around = context(folders["stable-diffcoder"])
     hole = infill_prompt(published, around)
     marked = f"<[fim-suffix]>{TEXT[CURSOR:]}<[fim-prefix]>{TEXT[:CURSOR]}<[fim-middle]>"
-    assert hole.before == published.tokenizer.encode_marked(marked)
+    assert hole.before == published.tokenizer.encode_template(marked)
     assert hole.after == []
     assert hole.required == b""
 

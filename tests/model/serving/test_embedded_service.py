@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 import pytest
 from edit_prompt_shapes import Situation, kilo
+from json_schemas import SHORT
 from served import Served
 
 from model.local import LocalPredictor
@@ -67,6 +69,35 @@ def test_chat(served: Served) -> None:
     ).json()
     assert answer["choices"][0]["message"]["content"] == "The capital of France is Paris."
     assert answer["choices"][0]["finish_reason"] == "stop"
+
+
+@pytest.mark.parametrize("name", ["person", "either", "nested"])
+def test_json_of_a_schema(name: str, served: Served) -> None:
+    pytest.importorskip("llguidance", reason="llguidance is not installed")
+    jsonschema_rs = pytest.importorskip("jsonschema_rs", reason="jsonschema-rs is not installed")
+    shape = {"type": "json_schema", "json_schema": {"name": name, "schema": SHORT[name]}}
+    message = {"role": "user", "content": "Tell of Ann, who is 35 years old, as JSON."}
+    asked = {"model": "redraft", "messages": [message], "response_format": shape}
+    choice = served.client.post("/v1/chat/completions", json=asked).json()["choices"][0]
+    assert choice["finish_reason"] == "stop"
+    made = json.loads(choice["message"]["content"])
+    assert jsonschema_rs.is_valid(SHORT[name], made)
+    if name == "person":
+        assert (made["name"], made["age"]) == ("Ann", 35)
+
+
+def test_a_call_of_a_function(served: Served) -> None:
+    pytest.importorskip("llguidance", reason="llguidance is not installed")
+    city = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+    city["additionalProperties"] = False
+    tool = {"type": "function", "function": {"name": "weather", "parameters": city}}
+    message = {"role": "user", "content": "What is the weather in Paris?"}
+    asked = {"model": "redraft", "messages": [message], "tools": [tool], "tool_choice": "required"}
+    choice = served.client.post("/v1/chat/completions", json=asked).json()["choices"][0]
+    (call,) = choice["message"]["tool_calls"]
+    assert choice["finish_reason"] == "tool_calls"
+    assert call["function"]["name"] == "weather"
+    assert json.loads(call["function"]["arguments"]) == {"city": "Paris"}
 
 
 def test_a_message_cannot_pass_for_a_control_token(served: Served) -> None:
