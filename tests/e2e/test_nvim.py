@@ -53,14 +53,20 @@ def test_typing_through_keeps_the_ghost_text_without_asking_the_model(nvim: Nvim
     nvim.open("a.py", "\n")
     nvim.keys("ipri")
     nvim.wait_for_ghost("nt(value)")
+    asked = asked_so_far(nvim)
     for key, left in (("n", "t(value)"), ("t", "(value)"), ("(", "value)")):
         nvim.keys(key)
         nvim.wait_for_ghost(left)
-    status = nvim.status()
-    assert (status["requests"], status["predictions"]) == (1, 1)
+    assert asked_so_far(nvim) == asked
     nvim.keys("<Tab>")
     nvim.wait_for_text("print(value)\n")
-    assert len(nvim.calls()) == 1
+    assert asked_so_far(nvim) == asked
+
+
+def asked_so_far(nvim: Nvim) -> tuple[int, int, int]:
+    """Requests, predictions and calls of the model: on a busy machine the keys before may take two."""
+    status = nvim.status()
+    return status["requests"], status["predictions"], len(nvim.calls())
 
 
 def test_another_key_takes_the_ghost_text_away_at_once(nvim: Nvim) -> None:
@@ -79,26 +85,32 @@ def test_another_key_takes_the_ghost_text_away_at_once(nvim: Nvim) -> None:
 
 
 def test_twelve_fast_keys_leave_one_live_request(nvim: Nvim) -> None:
+    """One request of all is not withdrawn, the newest; those withdrawn early never come to the model."""
     slow = {"mode": "fim", "delay_ms": 60_000}
     nvim.start([slow], setup={"next_edit": False}, settings={"deadlineMs": 60_000})
     nvim.open("a.py", "\n")
     nvim.keys("iabcdefghijkl")
-    nvim.wait(nvim.calls)
-    status = nvim.status()
+    asked = only_the_newest_lives(nvim, cursor=12)
     assert nvim.text() == "abcdefghijkl\n"
-    assert (status["requests"], status["pending"], status["superseded"]) == (1, 1, 0)
     nvim.keys("<Esc>")
     nvim.wait(lambda: nvim.status()["pending"] == 0)
 
     nvim.keys("cc")
-    for count, key in enumerate("abcdefghijkl", 2):  # each as soon as the last was asked about
+    for count, key in enumerate("abcdefghijkl", asked + 1):  # each when the last was asked about
         nvim.keys(key)
         nvim.wait_for_requests(count)
-    status = nvim.wait(lambda: len(nvim.calls()) == 13 and nvim.status())
-    assert (status["pending"], status["counts"].get("cancelled")) == (1, 12)  # by the plugin
-    assert [call["cursor"] for call in nvim.calls()][1:] == list(range(1, 13))
-    nvim.wait(lambda: len(nvim.calls("cancelled")) == 12)
+    assert only_the_newest_lives(nvim, cursor=12) == asked + 12
     assert nvim.ghost() is None
+
+
+def only_the_newest_lives(nvim: Nvim, cursor: int) -> int:
+    """Waits until one request is left, the one about `cursor`; returns how many there were."""
+    nvim.wait(lambda: (calls := nvim.calls()) and calls[-1]["cursor"] == cursor)
+    status = nvim.wait(lambda: (now := nvim.status())["pending"] == 1 and now)
+    assert status["superseded"] == 0  # by the plugin, not by the server
+    assert status["counts"].get("cancelled", 0) == status["requests"] - 1
+    nvim.wait(lambda: len(nvim.calls("cancelled")) == len(nvim.calls()) - 1)
+    return int(status["requests"])
 
 
 def test_next_edit_is_shown_applied_and_undone_in_one_step(nvim: Nvim) -> None:
