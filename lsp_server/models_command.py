@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 from model.catalogue import KNOWN, Known, family_named, fitness
+from model.chat import chat_template
 from model.config import ModelError, Quantize
 from model.evaluation.progress import progress
 from model.families import Family, is_ours, open_published
@@ -27,7 +28,7 @@ from model.gemma import is_gemma, model_class
 from model.hub import CHUNK, Hub, HubError
 from model.library import EMBEDDED, Choice, choose, chosen, folder_of, models_folder, pulled
 from model.published import read_json
-from model.published_prompt import chat_template, missing_tags
+from model.published_prompt import missing_tags
 from model.pull import expected_gib, fetch_small, fetch_weights, plan
 from model.quantize import bitsandbytes
 

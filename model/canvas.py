@@ -134,6 +134,7 @@ class CanvasDecoder:
     def __init__(self, published: Published, *, bound: float | None = None) -> None:
         usual = ONE_AT_A_TIME if published.expand is not None else BOUND
         self.published, self.bound = published, usual if bound is None else bound
+        self._forbidden = torch.tensor(published.forbidden, dtype=torch.long)
 
     def write(
         self,
@@ -254,10 +255,9 @@ class CanvasDecoder:
         grow: bool = False,
     ) -> None:
         """Put the best tokens into the surest of `places`; `logits [len(places), vocab]`."""
-        forbidden = [token for token in self.published.forbidden if token not in asked.also]
-        logits = logits.index_fill(
-            1, torch.tensor(forbidden, dtype=torch.long, device=logits.device), float("-inf")
-        )
+        seen, also = logits, list(asked.also)
+        logits = seen.index_fill(1, self._forbidden.to(seen.device), float("-inf"))
+        logits[:, also] = seen[:, also]
         expand = self.published.expand
         if expand is not None and not grow:
             logits[:, expand] = float("-inf")

@@ -18,16 +18,16 @@ import torch
 from torch import Tensor
 
 from model.bundle import pick_device
+from model.chat import ChatTemplate, load_asking
 from model.config import ModelError
 from model.context import ContextBuilder
 from model.families import GEMMA, as_ids
 from model.gemma_tokenizer import GemmaTokenizer
-from model.local import CPU_CONTEXT, GPU_CONTEXT, LEAST_CONTEXT, MOST_CONTEXT
+from model.local import MOST_CONTEXT, wanted_context
 from model.protocol import Expired, Mode, Prediction, Request, Stop
 from model.published import read_json
 from model.published_predictor import NOT_SERVED, REWRITTEN, SPARE
 from model.published_prompt import rewriting
-from model.serving.chat import ChatTemplate, Turn, load_template
 
 CLASS = "DiffusionGemmaForBlockDiffusion"
 NEEDED = "5.11"
@@ -86,19 +86,16 @@ class GemmaPredictor:
         kind = model_class()
         if threads is not None:
             torch.set_num_threads(threads)
-        template = load_template(folder)
+        tokenizer = GemmaTokenizer(folder)
+        template = load_asking(folder, tokenizer)
         if template is None:
             raise ModelError(f"{folder} has no chat template: it could not be asked for anything")
         where = pick_device(device)
-        wanted = context_tokens or (GPU_CONTEXT if where.type == "cuda" else CPU_CONTEXT)
-        if wanted < LEAST_CONTEXT:
-            raise ModelError(
-                f"a context of {wanted} tokens is too short; at least {LEAST_CONTEXT} are needed"
-            )
+        wanted = wanted_context(context_tokens, where)
         model = _load_weights(kind, folder, where)
         places = int(model.config.text_config.max_position_embeddings)
         budget = min(wanted, MOST_CONTEXT, places // 2)
-        return cls(folder.name, model, GemmaTokenizer(folder), template, budget, instruct=instruct)
+        return cls(folder.name, model, tokenizer, template, budget, instruct=instruct)
 
     @property
     def device(self) -> str:
@@ -120,7 +117,7 @@ class GemmaPredictor:
         asked = rewriting(request, self.contexts)
         if asked is None:
             return Prediction(model=self.name)
-        prompt = self.template.tokens(self.tokenizer, [Turn("user", asked.message)])
+        prompt = self.template.ask(self.tokenizer, asked.message)
         most = self.tokenizer.count(asked.region) + SPARE + request.max_tokens
         tokens, watched = self.generate(prompt, most, stop)
         edit = asked.edit(request.text, self.tokenizer.decode(tokens))

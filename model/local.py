@@ -91,11 +91,7 @@ class LocalPredictor:
         user can act on.
         """
         folder, where = path or EMBEDDED, pick_device(device)
-        wanted = context_tokens or (GPU_CONTEXT if where.type == "cuda" else CPU_CONTEXT)
-        if wanted < LEAST_CONTEXT:
-            raise ModelError(
-                f"a context of {wanted} tokens is too short; at least {LEAST_CONTEXT} are needed"
-            )
+        wanted = wanted_context(context_tokens, where)
         bundle = Bundle.load(
             folder,
             device=device,
@@ -223,6 +219,16 @@ class LocalPredictor:
     def _account(self, work: Work, tokens: list[int]) -> None:
         work.prompt = len(tokens)
         work.cached = self.bundle.prefixes.shared(tokens)
+
+
+def wanted_context(tokens: int | None, device: torch.device) -> int:
+    """The tokens of a prompt that were asked for, or that suit the device. Raises `ModelError` for too few."""
+    wanted = tokens or (GPU_CONTEXT if device.type == "cuda" else CPU_CONTEXT)
+    if wanted < LEAST_CONTEXT:
+        raise ModelError(
+            f"a context of {wanted} tokens is too short; at least {LEAST_CONTEXT} are needed"
+        )
+    return wanted
 
 
 def settled_history(request: Request) -> tuple[str, ...]:

@@ -21,15 +21,16 @@ from model.bundle import pick_compute, pick_device
 from model.cache import PrefixCache
 from model.candidate import COMPLETION
 from model.canvas import Answer, CanvasDecoder
-from model.config import ModelError, Quantize
+from model.chat import load_asking
+from model.config import Quantize
 from model.context import ContextBuilder
 from model.continuing import Continuer
 from model.families import Published, Reuse, open_published
 from model.infill import offered
 from model.linear import Compute
-from model.local import CPU_CONTEXT, GPU_CONTEXT, LEAST_CONTEXT, MOST_CONTEXT
+from model.local import MOST_CONTEXT, wanted_context
 from model.protocol import Expired, Prediction, Request, Stop
-from model.published_prompt import Chat, Hole, infill_prompt, missing_tags, rewriting
+from model.published_prompt import Hole, infill_prompt, missing_tags, rewriting
 from model.transformer import Transformer
 from model.windows import Windows
 
@@ -69,7 +70,7 @@ class PublishedPredictor:
         self.continuer: Continuer | None = None
         if published.family.infill == "continue":
             self.continuer = Continuer(published, trunk, prefixes, context_tokens)
-        self.chat = Chat.load(published) if instruct else None
+        self.chat = load_asking(published.folder, published.tokenizer) if instruct else None
 
     @classmethod
     def load(
@@ -93,12 +94,8 @@ class PublishedPredictor:
         published = open_published(folder)
         where = pick_device(device)
         how: Compute = pick_compute(where) if compute == "auto" else compute
-        wanted = context_tokens or (GPU_CONTEXT if where.type == "cuda" else CPU_CONTEXT)
+        wanted = wanted_context(context_tokens, where)
         budget = min(wanted, MOST_CONTEXT, published.config.max_positions // 2)
-        if wanted < LEAST_CONTEXT:
-            raise ModelError(
-                f"a context of {wanted} tokens is too short; at least {LEAST_CONTEXT} are needed"
-            )
         with torch.inference_mode():
             trunk = Transformer.load(
                 published.weights(), published.config, how, where, quantize=quantize
@@ -173,7 +170,7 @@ class PublishedPredictor:
         if asked is None:
             return Prediction(model=self.name)
         size = self.contexts.count(asked.region) + SPARE
-        hole = Hole(self.chat.ask(asked.message), [])
+        hole = Hole(self.chat.ask(self.published.tokenizer, asked.message), [])
         answer, text = self._write(hole, stop, size + request.max_tokens, size)
         edit = asked.edit(request.text, text)
         return self._prediction((edit,) if edit else (), answer, REWRITTEN)

@@ -1,23 +1,14 @@
-"""How a request is shown to an open diffusion model: a hole between two texts, or a chat.
+"""How a request is shown to an open diffusion model: a hole between two texts, or an instruction.
 
-Responsible for the published prompt formats: a canvas where the hole is, fill-in-the-middle tags, and the checkpoint's
-own chat template around an instruction. Knows nothing of decoding.
-
-A chat template comes with the checkpoint and is rendered in a sandbox: it can read the messages and nothing else.
+Responsible for the published prompt formats, a canvas where the hole is and fill-in-the-middle tags, and for the
+message that asks in a chat for what a model was not trained to do. Knows nothing of decoding or of chat templates.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
-
-from jinja2 import TemplateError
-from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from diffing.edits import Edit, shrink
-from model.config import ModelError
 from model.context import (
     Context,
     ContextBuilder,
@@ -27,9 +18,7 @@ from model.context import (
 )
 from model.families import Published
 from model.protocol import Request
-from model.published import content, read_json
 
-MARK = "REDRAFT-MESSAGE"
 FENCE = "```"
 INSTRUCTION = """\
 You predict how a programmer goes on in {path}. {history}Here is the file. The lines between {open} and {close} may be \
@@ -80,58 +69,6 @@ def infill_prompt(published: Published, context: Context) -> Hole:
 def missing_tags(published: Published) -> list[str]:
     """Tags that the family fills in with and this checkpoint lacks."""
     return [tag for tag in published.family.tags if tag not in published.tokenizer.control]
-
-
-class Chat:
-    """The chat template of a checkpoint, for one message of the user."""
-
-    def __init__(self, published: Published, template: str) -> None:
-        self.published = published
-        environment = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True)
-        environment.globals["raise_exception"] = _refuse
-        config = read_json(published.folder / "tokenizer_config.json")
-        names = {f"{r}_token": content(config.get(f"{r}_token")) or "" for r in ("bos", "eos")}
-        try:
-            whole = environment.from_string(template).render(
-                messages=[{"role": "user", "content": MARK}],
-                add_generation_prompt=True,
-                enable_thinking=False,
-                **names,
-            )
-        except TemplateError as error:
-            raise ModelError(f"the chat template of {published.folder} fails: {error}") from error
-        if whole.count(MARK) != 1:
-            raise ModelError(
-                f"the chat template of {published.folder} does not show the message once"
-            )
-        before, after = whole.split(MARK)
-        self.before, self.after = (published.tokenizer.encode_template(t) for t in (before, after))
-
-    @classmethod
-    def load(cls, published: Published) -> Chat | None:
-        """None for a checkpoint without a template: it was not trained to follow instructions."""
-        template = chat_template(published.folder)
-        return None if template is None else cls(published, template)
-
-    def ask(self, text: str) -> list[int]:
-        """Token ids up to where the answer begins; control tokens in `text` are text."""
-        return [*self.before, *self.published.tokenizer.encode(text), *self.after]
-
-
-def _refuse(message: str) -> None:
-    raise TemplateError(message)
-
-
-def chat_template(folder: Path) -> str | None:
-    """The template in a checkpoint's files."""
-    path = folder / "chat_template.jinja"
-    if path.exists():
-        return path.read_text(encoding="utf-8")
-    found: Any = read_json(folder / "tokenizer_config.json").get("chat_template")
-    if isinstance(found, list):
-        named: Mapping[str, str] = {row["name"]: row["template"] for row in found}
-        return named.get("default")
-    return found if isinstance(found, str) else None
 
 
 @dataclass(frozen=True, slots=True)

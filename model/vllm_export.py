@@ -21,13 +21,13 @@ from torch import Tensor
 
 from model.adapter import AdaptedCheckpoint
 from model.bundle import control_ids
+from model.chat import chat_template
 from model.config import ModelConfig, ModelError
 from model.denoiser import STEM
 from model.families import END_NAMES, SIDECAR, is_ours, open_published
 from model.layouts import NAMED, UNUSED, nemotron_stored
 from model.positions import PLAIN
 from model.published import read_json
-from model.published_prompt import chat_template
 from model.tokenizer import Tokenizer
 from model.transformer import Transformer
 from model.vllm_card import card

@@ -14,9 +14,9 @@ from typing import Any, Protocol
 import torch
 
 from model.bundle import Bundle
+from model.chat import Turn, load_template
 from model.grammar import Constraint, Grammars, Schema
 from model.protocol import Predictor, Request, Stop
-from model.serving.chat import Turn, load_template
 from model.serving.tokens import Meter
 from model.tokenizer import Tokenizer
 

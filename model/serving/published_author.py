@@ -13,11 +13,11 @@ from typing import Any
 import torch
 
 from model.canvas import Asked
+from model.chat import TAGS, Turn, load_template
 from model.grammar import Grammars, Schema
 from model.protocol import Stop
 from model.published_predictor import PublishedPredictor
 from model.serving.author import NoChat, PredictorAuthor, Screen, Step, TooLong, Watch, Written
-from model.serving.chat import TAGS, Turn, load_template
 
 
 class PublishedAuthor(PredictorAuthor):

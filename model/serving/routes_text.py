@@ -14,11 +14,11 @@ from typing import Any
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
+from model.chat import Turn
 from model.grammar import Schema
 from model.protocol import Stop
 from model.serving import described, wire
 from model.serving.author import Step, Watch, Written
-from model.serving.chat import Turn
 from model.serving.described import FAULTS, answered
 from model.serving.engine import Job
 from model.serving.errors import Json, ServiceError, unsupported

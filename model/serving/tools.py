@@ -16,8 +16,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
+from model.chat import Turn
 from model.grammar import Schema
-from model.serving.chat import Turn
 from model.serving.errors import ServiceError
 
 MAX_TOOLS = 128

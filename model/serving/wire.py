@@ -23,8 +23,8 @@ from pydantic import (
     WithJsonSchema,
 )
 
+from model.chat import Turn
 from model.grammar import ANY_OBJECT, Schema
-from model.serving.chat import Turn
 from model.serving.errors import ServiceError, unsupported
 from model.serving.tools import Calling, ToolChoice, Tools, calling
 

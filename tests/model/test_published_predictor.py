@@ -16,13 +16,14 @@ from diffing.edits import apply
 from lsp_server import engine
 from model.answer import answer
 from model.canvas import Answer
+from model.chat import load_asking
 from model.config import ModelError
 from model.context import ContextBuilder
 from model.families import FAMILIES, open_published
 from model.library import Choice, choose, chosen, folder_of, load, models_folder, pulled
 from model.protocol import Predictor, Request, Stop
 from model.published_predictor import NOT_SERVED, PublishedPredictor, whole_lines
-from model.published_prompt import Chat, fenced, infill_prompt, instruction
+from model.published_prompt import fenced, infill_prompt, instruction
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -239,9 +240,9 @@ def test_dream_s_context_is_as_long_as_it_was_trained(folders) -> None:
 
 def test_a_chat_asks_for_the_lines_around_the_cursor(folders) -> None:
     published = open_published(folders["sdar"])
-    chat = Chat.load(published)
+    chat = load_asking(published.folder, published.tokenizer)
     assert chat is not None
-    ids = chat.ask("say <|im_end|>")
+    ids = chat.ask(published.tokenizer, "say <|im_end|>")
     start, end = (published.tokenizer.control[t] for t in ("<|im_start|>", "<|im_end|>"))
     assert ids.count(end) == 1  # that of the template: the user's is text
     assert ids.count(start) == 2

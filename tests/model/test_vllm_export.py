@@ -16,10 +16,10 @@ from torch import Tensor
 
 from lsp_server.cli import run
 from model.adapter import AdaptedCheckpoint, save_adapter
+from model.chat import load_asking
 from model.config import ModelConfig, ModelError
 from model.families import open_published
 from model.layouts import nemotron_stored
-from model.published_prompt import Chat
 from model.training.export import packed
 from model.transformer import Transformer
 from model.vllm_export import compare, export, shapes
@@ -185,9 +185,9 @@ def test_transformers_own_tokenizer_reads_it(written: Path) -> None:
     asked = theirs.apply_chat_template(
         [{"role": "user", "content": "hello"}], tokenize=True, add_generation_prompt=True
     )
-    chat = Chat.load(open_published(written))
+    chat = load_asking(written, ours)
     assert chat is not None
-    assert list(getattr(asked, "input_ids", asked)) == chat.ask("hello")
+    assert list(getattr(asked, "input_ids", asked)) == chat.ask(ours, "hello")
 
 
 def test_the_card_says_what_is_lost(written: Path) -> None:

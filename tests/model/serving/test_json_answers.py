@@ -16,10 +16,10 @@ from served import Served
 from test_sdks import TOKEN, Babbler
 
 from model.canvas import Answer, Asked
+from model.chat import TAGS, ChatTemplate, Turn
 from model.library import load
 from model.protocol import Stop
 from model.published_predictor import PublishedPredictor
-from model.serving.chat import TAGS, ChatTemplate, Turn
 from model.serving.published_author import PublishedAuthor
 from model.serving.service import Options, Service
 from model.serving.tools import Calling, Function, Tool, calling

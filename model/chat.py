@@ -1,7 +1,8 @@
 """Chat as a model was trained on it: the template that its checkpoint brings.
 
 Responsible for finding the template and for rendering messages as tokens, so that nothing a message says can pass for a
-control token. Knows nothing of generation.
+control token. A template comes with the checkpoint and is rendered in a sandbox: it can read the messages and nothing
+else. Knows nothing of generation.
 """
 
 from __future__ import annotations
@@ -13,10 +14,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from jinja2 import TemplateError
+from jinja2.meta import find_undeclared_variables
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
 from model.config import ModelError
 from model.published import content, read_json
-from model.published_prompt import chat_template
 
+TEMPLATE_FILE = "chat_template.jinja"
 CONFIG_FILE = "tokenizer_config.json"
 
 TAGS = ("<tool_call>", "</tool_call>")
@@ -49,15 +54,15 @@ class ChatTemplate:
     """Renders a conversation. Templates are Jinja's, as Hugging Face's checkpoints have them, and run in a sandbox."""
 
     def __init__(self, source: str, names: Mapping[str, str] | None = None) -> None:
-        """`names` are what the template may call control tokens, such as `bos_token`."""
-        from jinja2.meta import find_undeclared_variables
-        from jinja2.sandbox import ImmutableSandboxedEnvironment
-
+        """`names` are what the template may call control tokens, such as `bos_token`. ValueError for no template."""
         environment = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True)
         environment.globals["raise_exception"] = _refuse
         environment.filters["tojson"] = _json
-        self.takes_tools = "tools" in find_undeclared_variables(environment.parse(source))
-        self._template = environment.from_string(source)
+        try:
+            self.takes_tools = "tools" in find_undeclared_variables(environment.parse(source))
+            self._template = environment.from_string(source)
+        except TemplateError as error:
+            raise ValueError(f"fails: {error}") from None
         self._names = {"bos_token": "", "eos_token": "", **(names or {})}
 
     def tokens(
@@ -72,21 +77,8 @@ class ChatTemplate:
         these are encoded as plain text.
         """
         marks = _Marks(tokenizer)
-        marked = [
-            {"role": turn.role, "content": marks.mark(turn.text)}
-            | ({"tool_calls": marks.within(list(turn.calls))} if turn.calls else {})
-            for turn in turns
-        ]
-        from jinja2 import TemplateError
-
         try:
-            rendered = self._template.render(
-                messages=marked,
-                add_generation_prompt=True,
-                enable_thinking=False,
-                tools=marks.within(list(tools)) or None,
-                **self._names,
-            )
+            rendered = self._render(turns, tools, marks)
         except TemplateError as error:
             raise ValueError(f"the model's chat template refuses these messages: {error}") from None
         ids: list[int] = []
@@ -96,6 +88,35 @@ class ChatTemplate:
             ids += tokenizer.encode(marks.texts[int(match[1])])
             at = match.end()
         return [*ids, *tokenizer.encode_template(rendered[at:])]
+
+    def ask(self, tokenizer: Encoder, message: str) -> list[int]:
+        """The prompt for the answer to one message of the user."""
+        return self.tokens(tokenizer, [Turn("user", message)])
+
+    def check(self, tokenizer: Encoder) -> None:
+        """ValueError for a template that fails at one message of the user, or does not show it once."""
+        try:
+            rendered = self._render([Turn("user", "")], (), _Marks(tokenizer))
+        except TemplateError as error:
+            raise ValueError(f"fails: {error}") from None
+        if len(_CONTENT.findall(rendered)) != 1:
+            raise ValueError("does not show the message once")
+
+    def _render(
+        self, turns: Sequence[Turn], tools: Sequence[Mapping[str, Any]], marks: _Marks
+    ) -> str:
+        marked = [
+            {"role": turn.role, "content": marks.mark(turn.text)}
+            | ({"tool_calls": marks.within(list(turn.calls))} if turn.calls else {})
+            for turn in turns
+        ]
+        return self._template.render(
+            messages=marked,
+            add_generation_prompt=True,
+            enable_thinking=False,
+            tools=marks.within(list(tools)) or None,
+            **self._names,
+        )
 
 
 class _Marks:
@@ -120,16 +141,40 @@ class _Marks:
         return value
 
 
+def chat_template(folder: Path) -> str | None:
+    """The template in a checkpoint's files."""
+    path = folder / TEMPLATE_FILE
+    if path.exists():
+        return path.read_text(encoding="utf-8")
+    found: Any = read_json(folder / CONFIG_FILE).get("chat_template")
+    if isinstance(found, list):
+        named: Mapping[str, str] = {row["name"]: row["template"] for row in found}
+        return named.get("default")
+    return found if isinstance(found, str) else None
+
+
 def load_template(folder: Path) -> ChatTemplate | None:
-    """The template of a checkpoint folder; None for a model that was not made for chat."""
+    """The template of a checkpoint folder; None for a model that was not made for chat. Raises `ModelError`."""
+    roles = ("bos_token", "eos_token")
     try:
-        source = chat_template(folder)
-        config = read_json(folder / CONFIG_FILE)
+        source, config = chat_template(folder), read_json(folder / CONFIG_FILE)
+        names = {role: content(config.get(role)) or "" for role in roles}
+        return None if source is None else ChatTemplate(source, names)
     except (OSError, UnicodeDecodeError) as error:
         raise ModelError(f"the chat template of {folder} cannot be read: {error}") from error
-    roles = ("bos_token", "eos_token")
-    names = {role: content(config.get(role)) or "" for role in roles}
-    return None if source is None else ChatTemplate(source, names)
+    except ValueError as error:
+        raise ModelError(f"the chat template of {folder} {error}") from error
+
+
+def load_asking(folder: Path, tokenizer: Encoder) -> ChatTemplate | None:
+    """The same for a model that is asked by instruction: `ModelError` also where its template cannot ask."""
+    template = load_template(folder)
+    if template is not None:
+        try:
+            template.check(tokenizer)
+        except ValueError as error:
+            raise ModelError(f"the chat template of {folder} {error}") from error
+    return template
 
 
 def _json(value: Any, indent: int | None = None) -> str:
@@ -138,6 +183,4 @@ def _json(value: Any, indent: int | None = None) -> str:
 
 
 def _refuse(message: str) -> None:
-    from jinja2 import TemplateError
-
     raise TemplateError(message)
