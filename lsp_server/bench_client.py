@@ -65,7 +65,7 @@ class BenchEditor:
         try:
             answered = self.client.initialize(folder, {**SETTINGS, **settings})
         except BaseException:
-            self.client.__exit__()
+            self.client.close()
             raise
         self.initialized_ms = 1000 * (answered - self.client.begun)
         self._texts: dict[str, str] = {}
@@ -75,7 +75,7 @@ class BenchEditor:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.client.__exit__()
+        self.client.close()
 
     @property
     def age_ms(self) -> float:

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from model.evaluation.bench import number
-from model.evaluation.gate_metrics import mean, percentile, share
+from model.evaluation.bench import WORK, number, work_cells, work_of
+from model.evaluation.gate_metrics import percentile
 from model.evaluation.report import table
 
 if TYPE_CHECKING:
@@ -37,29 +37,17 @@ def groups(samples: Sequence[Sample]) -> list[dict[str, Any]]:
 
 
 def summarise(mode: str, lines: int, kind: str, samples: Sequence[Sample]) -> dict[str, Any]:
-    """`cache_hit` is the share of prompt tokens that were not encoded again; `overhead_ms` is what the answer took
-    beyond the model."""
+    """Figures of one group; `overhead_ms` is what the answer took beyond the model."""
     latencies = [one.latency_ms for one in samples]
-    told = [one for one in samples if one.prompt_tokens]
     beyond = [one.latency_ms - one.model_ms for one in samples if one.model_ms is not None]
     return {
         "mode": mode,
         "lines": lines,
         "kind": kind,
         "requests": len(samples),
-        "shown": mean([float(one.shown) for one in samples]),
         "latency_ms": {f"p{q}": percentile(latencies, q) for q in PERCENTILES},
         "overhead_ms": percentile(beyond, 50),
-        "forwards": mean([one.forwards for one in samples]),
-        "tokens": mean([one.tokens for one in samples]),
-        "tokens_per_forward": share(
-            sum(one.tokens for one in samples), sum(one.forwards for one in samples)
-        ),
-        "prompt_tokens": mean([one.prompt_tokens or 0.0 for one in told]),
-        "cache_hit": share(
-            sum(one.cached_tokens or 0.0 for one in told),
-            sum(one.prompt_tokens or 0.0 for one in told),
-        ),
+        **work_of(samples),
     }
 
 
@@ -72,7 +60,7 @@ def others(samples: Sequence[Sample]) -> dict[str, int]:
 def client_table(summaries: Sequence[Mapping[str, Any]]) -> str:
     """The groups as plain text; `server` is the median of what an answer took beyond the model."""
     header = ["", "lines", "n", "p50 ms", "p90 ms", "p95 ms", "p99 ms", "server", "shown"]
-    header += ["forwards", "tokens", "tok/fwd", "prompt", "cached"]
+    header += WORK
     rows = []
     for one in summaries:
         form = ".2f" if one["kind"] == LIVE else ".0f"
@@ -84,11 +72,7 @@ def client_table(summaries: Sequence[Mapping[str, Any]]) -> str:
                 *(number(one["latency_ms"][f"p{q}"], form) for q in PERCENTILES),
                 number(one["overhead_ms"], ".1f"),
                 number(one["shown"], ".0%"),
-                number(one["forwards"], ".1f"),
-                number(one["tokens"], ".1f"),
-                number(one["tokens_per_forward"], ".2f"),
-                number(one["prompt_tokens"], ".0f"),
-                number(one["cache_hit"], ".0%"),
+                *work_cells(one),
             ]
         )
     return table(header, rows)

@@ -25,14 +25,13 @@ class ServerGone(Exception):
 
 
 class ProcessClient:
-    """Use it as a context manager. `begun` is when the process was started, on the clock of `time.perf_counter`."""
+    """To be closed. `begun` is when the process was started, on the clock of `time.perf_counter`."""
 
     def __init__(
         self,
         arguments: Sequence[str] = ("lsp",),
         environment: Mapping[str, str] | None = None,
     ) -> None:
-        self.notifications: list[dict[str, Any]] = []
         self._next_id = 0
         self._arrived: queue.SimpleQueue[tuple[dict[str, Any] | None, float]] = queue.SimpleQueue()
         self.begun = time.perf_counter()
@@ -48,10 +47,8 @@ class ProcessClient:
         reader = threading.Thread(target=self._read, args=(self.process.stdout,), daemon=True)
         reader.start()
 
-    def __enter__(self) -> ProcessClient:
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
+        """End the server, by force if it does not end by itself."""
         try:
             self.request("shutdown", seconds=5)
             self.notify("exit")
@@ -106,11 +103,9 @@ class ProcessClient:
                 return params
 
     def _other(self, message: dict[str, Any]) -> None:
-        """Keep a notification; answer what the server asks with nothing."""
+        """Answer what the server asks with nothing; drop a notification."""
         if "id" in message and "method" in message:
             self._write({"jsonrpc": "2.0", "id": message["id"], "result": None})
-        elif "method" in message:
-            self.notifications.append(message)
 
     def _next(self, seconds: float) -> tuple[dict[str, Any], float]:
         try:

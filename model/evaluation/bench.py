@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from diffing.hunks import unified_diff
 from diffing.positions import split_lines
@@ -150,14 +150,26 @@ def sample(run: str, lines: int, mode: Mode, warm: bool, prediction: Prediction)
     )
 
 
-def summarise(samples: Sequence[Sample]) -> dict[str, Any]:
-    """Figures of one group. `cache_hit` is the share of prompt tokens that were not encoded
-    again."""
-    latencies = [one.latency_ms for one in samples]
-    told = [one for one in samples if one.prompt_tokens is not None]
+class Measured(Protocol):
+    """What is known of one answer, whoever measured it."""
+
+    @property
+    def forwards(self) -> int: ...
+    @property
+    def tokens(self) -> int: ...
+    @property
+    def shown(self) -> bool: ...
+    @property
+    def prompt_tokens(self) -> float | None: ...
+    @property
+    def cached_tokens(self) -> float | None: ...
+
+
+def work_of(samples: Sequence[Measured]) -> dict[str, Any]:
+    """What answers took. `cache_hit` is the share of prompt tokens that were not encoded again; a prompt that is not
+    told counts for nothing."""
+    told = [one for one in samples if one.prompt_tokens]
     return {
-        "requests": len(samples),
-        "latency_ms": {f"p{q}": percentile(latencies, q) for q in (50, 90, 99)},
         "forwards": mean([one.forwards for one in samples]),
         "tokens": mean([one.tokens for one in samples]),
         "tokens_per_forward": share(
@@ -169,6 +181,16 @@ def summarise(samples: Sequence[Sample]) -> dict[str, Any]:
             sum(one.cached_tokens or 0.0 for one in told),
             sum(one.prompt_tokens or 0.0 for one in told),
         ),
+    }
+
+
+def summarise(samples: Sequence[Sample]) -> dict[str, Any]:
+    """Figures of one group."""
+    latencies = [one.latency_ms for one in samples]
+    return {
+        "requests": len(samples),
+        "latency_ms": {f"p{q}": percentile(latencies, q) for q in (50, 90, 99)},
+        **work_of(samples),
     }
 
 
@@ -220,7 +242,7 @@ def machine() -> dict[str, Any]:
 def bench_table(summaries: Sequence[Mapping[str, Any]]) -> str:
     """The groups as plain text; `x` is how many times slower than the first run."""
     header = ["", "lines", "n", "p50 ms", "p90 ms", "p99 ms", "x"]
-    header += ["forwards", "tokens", "tok/fwd", "prompt", "cached"]
+    header += WORK
     rows = []
     for one in summaries:
         times = one["latency_ms"]
@@ -231,14 +253,24 @@ def bench_table(summaries: Sequence[Mapping[str, Any]]) -> str:
                 str(one["requests"]),
                 *(number(times[name], ".1f") for name in ("p50", "p90", "p99")),
                 number(one["times_slower"], ".2f"),
-                number(one["forwards"], ".1f"),
-                number(one["tokens"], ".1f"),
-                number(one["tokens_per_forward"], ".2f"),
-                number(one["prompt_tokens"], ".0f"),
-                number(one["cache_hit"], ".0%"),
+                *work_cells(one),
             ]
         )
     return table(header, rows)
+
+
+WORK = ["forwards", "tokens", "tok/fwd", "prompt", "cached"]
+
+
+def work_cells(summary: Mapping[str, Any]) -> list[str]:
+    """A group's cells under `WORK`."""
+    return [
+        number(summary["forwards"], ".1f"),
+        number(summary["tokens"], ".1f"),
+        number(summary["tokens_per_forward"], ".2f"),
+        number(summary["prompt_tokens"], ".0f"),
+        number(summary["cache_hit"], ".0%"),
+    ]
 
 
 def bars(summaries: Sequence[Mapping[str, Any]]) -> list[tuple[str, Mapping[str, float]]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any, Protocol
 
 import torch
@@ -125,16 +126,16 @@ class PredictorAuthor:
         raise NoChat(f"the model {self._predictor.name} was not made for chat")
 
 
-class BundleAuthor:
-    """Writes with the model of a bundle; greedy, so that equal prompts give equal texts."""
+class Conversing:
+    """What authors that hold conversations share: the model's chat template, and constraints on its answers."""
 
-    def __init__(self, bundle: Bundle) -> None:
-        self.bundle = bundle
-        self._template = load_template(bundle.folder)
+    def __init__(self, name: str, folder: Path, tokenizer: Tokenizer) -> None:
+        self._name, self._tokenizer = name, tokenizer
+        self._template = load_template(folder)
 
     @cached_property
     def _grammars(self) -> Grammars:
-        return Grammars(self.bundle.tokenizer)
+        return Grammars(self._tokenizer)
 
     @property
     def chats(self) -> bool:
@@ -143,6 +144,24 @@ class BundleAuthor:
     @property
     def takes_tools(self) -> bool:
         return self._template is not None and self._template.takes_tools
+
+    def _prompt(self, turns: Sequence[Turn], tools: Sequence[Mapping[str, Any]]) -> list[int]:
+        """Raises `NoChat`, and ValueError where the template refuses the conversation."""
+        if self._template is None:
+            raise NoChat(f"the model {self._name} was not made for chat")
+        return self._template.tokens(self._tokenizer, turns, tools)
+
+    def _constraint(self, schema: Schema | None) -> Constraint | None:
+        """What an answer in JSON of a schema must keep to. Raises `SchemaError`."""
+        return None if schema is None else self._grammars.json(schema)
+
+
+class BundleAuthor(Conversing):
+    """Writes with the model of a bundle; greedy, so that equal prompts give equal texts."""
+
+    def __init__(self, bundle: Bundle) -> None:
+        super().__init__(bundle.config.name, bundle.folder, bundle.tokenizer)
+        self.bundle = bundle
 
     def complete(
         self,
@@ -174,10 +193,8 @@ class BundleAuthor:
 
         Raises `NoChat`, `TooLong`, `SchemaError`, and ValueError where the template refuses it.
         """
-        if self._template is None:
-            raise NoChat(f"the model {self.bundle.config.name} was not made for chat")
-        context = self._template.tokens(self.bundle.tokenizer, turns, tools)
-        constraint = None if schema is None else self._grammars.json(schema)
+        context = self._prompt(turns, tools)
+        constraint = self._constraint(schema)
         return self._write(context, b"", max_tokens, stops, stop, watch, constraint)
 
     @torch.inference_mode()

@@ -24,7 +24,7 @@ from model.serving.engine import GRACE_S
 from model.serving.errors import ServiceError
 from model.serving.metrics import CONTENT_TYPE
 from model.serving.sessions import session_key
-from model.serving.streams import break_off
+from model.serving.streams import break_off, gone
 
 logger = logging.getLogger(__name__)
 
@@ -80,7 +80,7 @@ class Front:
             carried["headers"] = [tuple(pair) for pair in scope["headers"]]
             asked = Asked(carried, (await receive()).get("body", b""))
             answering = asyncio.create_task(self._answer(asked, scope, receive, send))
-            leaving = asyncio.create_task(_gone(receive))
+            leaving = asyncio.create_task(gone(receive))
             try:
                 await asyncio.wait({answering, leaving}, return_when=asyncio.FIRST_COMPLETED)
             finally:
@@ -181,11 +181,6 @@ def summed(pages: Sequence[bytes]) -> bytes:
 
 def _number(value: float) -> str:
     return repr(value) if math.isfinite(value) else str(value)
-
-
-async def _gone(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
 
 
 async def _lifespan(receive: Receive, send: Send) -> None:

@@ -13,32 +13,29 @@ from typing import Any
 import torch
 
 from model.canvas import Asked
-from model.chat import TAGS, Turn, load_template
-from model.grammar import Grammars, Schema
+from model.chat import TAGS, Turn
+from model.grammar import Schema
 from model.protocol import Stop
 from model.published_predictor import PublishedPredictor
-from model.serving.author import NoChat, PredictorAuthor, Screen, Step, TooLong, Watch, Written
+from model.serving.author import (
+    Conversing,
+    PredictorAuthor,
+    Screen,
+    Step,
+    TooLong,
+    Watch,
+    Written,
+)
 
 
-class PublishedAuthor(PredictorAuthor):
+class PublishedAuthor(Conversing):
     """Writes with the model of a published checkpoint."""
 
     def __init__(self, predictor: PublishedPredictor) -> None:
-        super().__init__(predictor)
+        published = predictor.published
+        super().__init__(predictor.name, published.folder, published.tokenizer)
         self._model = predictor
-        self._template = load_template(predictor.published.folder)
-
-    @cached_property
-    def _grammars(self) -> Grammars:
-        return Grammars(self._model.published.tokenizer)
-
-    @property
-    def chats(self) -> bool:  # type: ignore[override]
-        return self._template is not None
-
-    @property
-    def takes_tools(self) -> bool:  # type: ignore[override]
-        return self._template is not None and self._template.takes_tools
+        self.complete = PredictorAuthor(predictor).complete
 
     @cached_property
     def _tags(self) -> Mapping[int, bytes]:
@@ -62,9 +59,7 @@ class PublishedAuthor(PredictorAuthor):
         Raises `NoChat`, `TooLong`, `SchemaError`, and ValueError where the template refuses it.
         """
         published = self._model.published
-        if self._template is None:
-            raise NoChat(f"the model {self._model.name} was not made for chat")
-        context = self._template.tokens(published.tokenizer, turns, tools)
+        context = self._prompt(turns, tools)
         room = self._model.room(context)
         if room < 1:
             raise TooLong(
@@ -73,7 +68,6 @@ class PublishedAuthor(PredictorAuthor):
             )
         most = min(max_tokens, room)
         screen = Screen(published.tokenizer, 0, stops, most, watch)
-
         tags = self._tags if tools and schema is None else {}
 
         def text_of(tokens: Sequence[int]) -> bytes:
@@ -83,7 +77,7 @@ class PublishedAuthor(PredictorAuthor):
         asked = Asked(
             most,
             also=frozenset(tags),
-            constraint=None if schema is None else self._grammars.json(schema),
+            constraint=self._constraint(schema),
             done=lambda answer: screen.stopped(text_of(answer.tokens)),
             watch=screen.show,
         )

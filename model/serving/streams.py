@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import StreamingResponse
-from starlette.types import Message, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from model.serving.engine import Job
 from model.serving.errors import ServiceError, dumps
@@ -56,9 +56,9 @@ async def _nothing() -> Message:
     return {"type": "http.disconnect"}
 
 
-async def gone(request: Request) -> None:
+async def gone(receive: Receive) -> None:
     """Return when the client has closed its connection; the body must have been read."""
-    while (await request.receive())["type"] != "http.disconnect":
+    while (await receive())["type"] != "http.disconnect":
         pass
 
 
@@ -67,7 +67,7 @@ async def watched(request: Request, job: Job[T]) -> AsyncIterator[Job[T]]:
     """The job, abandoned as soon as the client leaves or the block is left before the job is done."""
 
     async def watch() -> None:
-        await gone(request)
+        await gone(request.receive)
         job.abandon()
 
     watcher = asyncio.create_task(watch())
