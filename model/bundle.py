@@ -17,7 +17,7 @@ from model.cache import PrefixCache
 from model.config import ModelConfig, ModelError
 from model.denoise import Decoder, Decoding
 from model.denoiser import Denoiser
-from model.linear import Compute, load_peaks
+from model.linear import Compute, load_peaks, supports
 from model.tokenizer import Tokenizer
 from model.transformer import Transformer
 
@@ -125,8 +125,3 @@ def pick_compute(device: torch.device, peaks: bool = False) -> Compute:
     packed = device.type == "cpu" and "fbgemm" in torch.backends.quantized.supported_engines
     return "float16" if packed else "float32"
 
-
-def supports(feature: str) -> bool:
-    """Whether the processor has `amx_tile` or `vnni` (AVX-512), as far as torch can tell."""
-    asked = getattr(torch.cpu, f"_is_{feature}_supported", None)
-    return asked is not None and bool(asked())

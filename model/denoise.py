@@ -239,7 +239,8 @@ class Decoder:
                 constraint.take(first)
                 draft = constraint.forced()
             else:
-                draft = [] if pending else self._draft(slot, sequence, first, hidden, out, stop)
+                begun = len(pending) > len(self.tokenizer.token_bytes(first))
+                draft = [] if begun else self._draft(slot, sequence, first, hidden, out, stop)
             draft = draft[: max_tokens - len(out.tokens) - 1]
             watch([*out.tokens, first], draft)
             hidden, rows = self._commit(slot, [first, *draft], out, stop)

@@ -8,6 +8,7 @@ and kept beside the weights; without them outliers cost quality.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Literal
@@ -26,8 +27,10 @@ Peaks = Mapping[str, Tensor]
 
 PEAKS = "peaks"
 LEAST_PEAK = 1e-3
-# Rows up to which reading weights is what costs.
-FEW_ROWS = 16
+# Rows up to which a product is faster on weights laid out for it (docs/LOG.md).
+FEW_ROWS = 48
+# The range of int8, and where its zero lies in the unsigned bytes that the library multiplies.
+LARGEST, ZERO_POINT = 127, 128
 # How much of an outlier the weights take over (docs/LOG.md).
 MIGRATION = 0.65
 
@@ -87,35 +90,66 @@ class Float16Linear:
 class Int8Linear:
     """`x [n, in] -> [n, out]` on a CPU: int8 weights with a scale per output, int8 activations with a scale per row.
 
-    A few rows are read against float16 weights: rounding their activations would cost more than it saves. `peak [in]`
-    is the largest input of each channel that was met. Channels are scaled so that weights and activations share the
-    burden of outliers: SmoothQuant, Xiao et al. 2023 (arXiv 2211.10438).
+    `peak [in]` is the largest input of each channel that was met. Channels are scaled so that weights and activations
+    share the burden of outliers: SmoothQuant, Xiao et al. 2023 (arXiv 2211.10438).
     """
 
     def __init__(self, weight: Tensor, bias: Tensor | None, peak: Tensor | None = None) -> None:
         self.shrink = None if peak is None else 1 / smoothing(weight, peak)
-        self.few = make_few(weight, bias)
         if self.shrink is not None:
             weight = weight / self.shrink
-        self.scale = (weight.abs().amax(1) / 127).clamp(min=1e-8)
-        self.weight = (weight / self.scale[:, None]).round().to(torch.int8).t()
+        scale = (weight.abs().amax(1) / LARGEST).clamp(min=1e-8)
+        rounded = (weight / scale[:, None]).round().to(torch.int8)
         self.bias = bias
+        self.many: Linear = ManyRows(rounded, scale)
+        self.few: Linear = FewRows(rounded, scale) if packs_int8() else self.many
 
     def __call__(self, x: Tensor) -> Tensor:
-        if x.shape[0] <= FEW_ROWS:
-            return self.few(x)
         x = x.float() if self.shrink is None else x * self.shrink
-        scale = (x.abs().amax(1, keepdim=True) / 127).clamp(min=1e-8)
-        product = torch._int_mm((x / scale).round().to(torch.int8), self.weight)
-        y = product * (scale * self.scale)
+        peak = torch.linalg.vector_norm(x, float("inf"), dim=1, keepdim=True).clamp_(min=1e-6)
+        product = self.few if x.shape[0] <= FEW_ROWS else self.many
+        y = product(x / peak).mul_(peak)
         return y if self.bias is None else y + self.bias
 
 
-def make_few(weight: Tensor, bias: Tensor | None) -> Linear:
-    """The product for few rows: half the weights to read where the library has kernels for it."""
-    if "fbgemm" in torch.backends.quantized.supported_engines:
-        return Float16Linear(weight, bias)
-    return PlainLinear(weight.float(), bias)
+class FewRows:
+    """Rows within -1..1 times int8 weights that lie in the order in which a small product reads them."""
+
+    def __init__(self, weight: Tensor, scale: Tensor) -> None:
+        zero = torch.zeros(len(scale), dtype=torch.long)
+        with warnings.catch_warnings():
+            # Quantised tensors are to leave the library; `packs_int8` sees when they have.
+            warnings.simplefilter("ignore", UserWarning)
+            stored = torch._make_per_channel_quantized_tensor(weight, scale, zero, 0)
+            self.packed = torch.ops.quantized.linear_prepack(stored, None)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        product: Tensor = torch.ops.quantized.linear_with_input_q_dq_qweight_dq_output_fp32(
+            x, 1 / LARGEST, ZERO_POINT, self.packed
+        )
+        return product
+
+
+class ManyRows:
+    """Rows within -1..1 times int8 weights, which are laid out anew for each product."""
+
+    def __init__(self, weight: Tensor, scale: Tensor) -> None:
+        self.weight, self.scale = weight.t(), scale / LARGEST
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return torch._int_mm((x * LARGEST).round_().to(torch.int8), self.weight) * self.scale
+
+
+def packs_int8() -> bool:
+    """Whether the library has int8 products that do not saturate here."""
+    kept = hasattr(torch, "_make_per_channel_quantized_tensor")
+    return kept and "fbgemm" in torch.backends.quantized.supported_engines and supports("vnni")
+
+
+def supports(feature: str) -> bool:
+    """Whether the processor has `amx_tile` or `vnni` (AVX-512), as far as torch can tell."""
+    asked = getattr(torch.cpu, f"_is_{feature}_supported", None)
+    return asked is not None and bool(asked())
 
 
 def smoothing(weight: Tensor, peak: Tensor) -> Tensor:
