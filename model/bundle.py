@@ -124,4 +124,3 @@ def pick_compute(device: torch.device, peaks: bool = False) -> Compute:
         return "int8"
     packed = device.type == "cpu" and "fbgemm" in torch.backends.quantized.supported_engines
     return "float16" if packed else "float32"
-

@@ -14,6 +14,12 @@ from torch import Tensor
 from model.config import ModelConfig
 
 
+def common_prefix(one: Sequence[int], other: Sequence[int]) -> int:
+    """How many tokens both begin with."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((i for i, (a, b) in pairs if a != b), min(len(one), len(other)))
+
+
 class KeyValueCache:
     """Keys and values of one token sequence, `[layers, kv_heads, capacity, head_dim]` each.
 
@@ -81,12 +87,7 @@ class Slot:
 
     def common(self, tokens: Sequence[int]) -> int:
         """Length of the longest common prefix with `tokens`."""
-        n = 0
-        for mine, wanted in zip(self.tokens, tokens, strict=False):
-            if mine != wanted:
-                break
-            n += 1
-        return n
+        return common_prefix(self.tokens, tokens)
 
     def rewind(self, length: int) -> None:
         """Keep only the first `length` tokens."""

@@ -33,7 +33,7 @@ from model.draft import Draft, drafts
 from model.gate import Gate, load_for_user
 from model.infill import Infiller
 from model.linear import Compute
-from model.locate import judge_drafts
+from model.locate import MAX_ROWS, DraftJudge
 from model.prompt import PromptWriter
 from model.protocol import Expired, Prediction, Request, Stop
 
@@ -42,6 +42,8 @@ GPU_CONTEXT = 8192
 LEAST_CONTEXT, MOST_CONTEXT = 64, 32_768
 ANSWER_ROOM = 512
 JUDGED = 4
+# Rows of drafts that are judged for one key while a line is being typed; what is left waits for the next key.
+ROWS_WHILE_TYPING = 96
 JUDGE_HISTORY = 3
 SURE = 0.5
 
@@ -70,6 +72,7 @@ class LocalPredictor:
         self.name = bundle.config.name
         self.writer = PromptWriter(bundle.tokenizer, bundle.config)
         self.contexts = ContextBuilder(self.writer.count, context_tokens)
+        self.judge = DraftJudge(bundle, self.writer)
         self.completer = Infiller(bundle) if bundle.config.infill else Completer(bundle)
 
     @classmethod
@@ -152,7 +155,7 @@ class LocalPredictor:
         """All suggestions for a request; `exhaustive` asks every source, however sure another is."""
         if request.mode == "fim":
             return self._complete(request, work, stop)
-        found = self._judged_drafts(request, work, stop) if self.drafting else []
+        found = self._judged_drafts(request, work, stop, every=exhaustive) if self.drafting else []
         found = judged(self.gate, described(request, found))
         sure = any(candidate.confidence >= SURE for candidate in found)
         if mid_typing(request) and not stop.expired and (exhaustive or not sure):
@@ -185,16 +188,19 @@ class LocalPredictor:
         ]
         return judged(self.gate, described(request, candidates[:1]))
 
-    def _judged_drafts(self, request: Request, work: Work, stop: Stop) -> list[Candidate]:
-        """Drafts of the next edit, each judged against the present text."""
+    def _judged_drafts(
+        self, request: Request, work: Work, stop: Stop, *, every: bool = False
+    ) -> list[Candidate]:
+        """Drafts of the next edit, each judged against the present text; `every` one even while a line is typed."""
         proposals = wanted(request, drafts(request))[:JUDGED]
         if not proposals:
             return []
         context = self._history_only(request)
-        found = judge_drafts(
-            self.bundle, self.writer, request, context, proposals, self.contexts.budget, stop
+        rows = ROWS_WHILE_TYPING if mid_typing(request) and not every else MAX_ROWS
+        found, passes = self.judge.judge(
+            request, context, proposals, self.contexts.budget, stop, rows
         )
-        work.forwards += bool(found)
+        work.forwards += passes
         candidates = []
         for one in found:
             edit = shrink(request.text, one.draft.edit)

@@ -1,8 +1,9 @@
 """Where is the next edit: drafts are judged by the model, each against the text as it stands.
 
-Responsible for writing the present and the drafted text of each place as branches of one context. A draft's gain is the
-log-likelihood of its lines and the two lines after them, minus that of the present lines and the same two, given the
-recent edits and the lines before. Knows nothing of how drafts are made or what is shown.
+Responsible for writing the present and the drafted text of each place as branches of one context, and for remembering
+verdicts while they stand. A draft's gain is the log-likelihood of its lines and the two lines after them, minus that of
+the present lines and the same two, given the recent edits and the lines before. Knows nothing of how drafts are made or
+what is shown.
 """
 
 from __future__ import annotations
@@ -12,20 +13,27 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import torch
+from torch import Tensor
 
 from model.bundle import Bundle
+from model.cache import Slot, common_prefix
 from model.context import Context
 from model.denoise import prefill
 from model.draft import Draft
+from model.excerpts import Excerpts, Window
 from model.judge import Aside, Branch, log_probabilities
 from model.prompt import PromptWriter, present_lines
 from model.protocol import Request, Stop
+from model.transformer import Transformer
 
 LINES_BEFORE = 8
 LINES_AFTER = 2
 WINDOW_QUANTUM = 4
 MAX_ROWS = 640
 MAX_DRAFT_ROWS = 128
+# Tokens of the newest edit that may change before verdicts given under it fall (docs/LOG.md).
+NEWEST_CHANGED = 4
+REMEMBERED = 64
 DOUBT = 8.0
 
 
@@ -56,6 +64,21 @@ class Judged:
     mean: float
     now: float
 
+    @classmethod
+    def of(cls, draft: Draft, place: Place, verdict: Verdict) -> Judged:
+        present, drafted = verdict.present, verdict.drafted
+        return cls(
+            draft,
+            place,
+            gain=drafted.total - present.total,
+            drafted=drafted.total,
+            present=present.total,
+            worst=drafted.worst,
+            tokens=drafted.tokens,
+            mean=drafted.mean,
+            now=present.mean,
+        )
+
     def features(self) -> dict[str, float]:
         return {
             **self.draft.features(),
@@ -69,13 +92,52 @@ class Judged:
         }
 
 
-class _Likelihood(NamedTuple):
-    """Log-probability of a branch, and the least and mean one of the `tokens` tokens of its own lines."""
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    """`tokens` that may stand somewhere; the first `own` of them are its own lines, the others the lines after it."""
+
+    tokens: tuple[int, ...]
+    own: int
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """The present and the drafted lines of one place, both behind the context's first `start` tokens."""
+
+    start: int
+    present: Alternative
+    drafted: Alternative
+
+    @property
+    def rows(self) -> int:
+        """The rows of a pass that judges it: what both begin with is run once."""
+        one, other = self.present.tokens, self.drafted.tokens
+        return len(one) + len(other) - common_prefix(one, other)
+
+
+class Likelihood(NamedTuple):
+    """Log-probability of an alternative, and the least and mean one of the `tokens` tokens of its own lines."""
 
     total: float
     worst: float
     mean: float
     tokens: int
+
+    @classmethod
+    def of(cls, log_probs: Tensor, side: Alternative) -> Likelihood:
+        own = log_probs[: side.own] if side.own else torch.zeros(1)
+        return cls(float(log_probs.sum()), float(own.min()), float(own.mean()), side.own)
+
+
+NOTHING = Likelihood(0.0, 0.0, 0.0, 0)
+
+
+class Verdict(NamedTuple):
+    """Both likelihoods, and the tokens of the newest edit as it was then."""
+
+    present: Likelihood
+    drafted: Likelihood
+    newest: tuple[int, ...]
 
 
 def place_of(text: str, draft: Draft) -> Place:
@@ -108,123 +170,111 @@ def lines_after(lines: Sequence[str], last: int) -> int:
     return last
 
 
-def judge_drafts(
-    bundle: Bundle,
-    writer: PromptWriter,
-    request: Request,
-    context: Context,
-    drafts: Iterable[Draft],
-    budget: int,
-    stop: Stop,
-) -> list[Judged]:
-    """Judge as many of `drafts`, in order, as one prompt of `budget` tokens and one pass over the branches cover."""
-    lines = request.text.split("\n")
-    *older, newest = context.history or ("",)
-    history = writer.preamble(replace(context, history=tuple(older)))
-    head = [*history, *writer.file(request.path, "")[:-1]]
-    aside = Aside(tuple(writer.diff(newest)) if newest else (), len(history))
-    placed = [(draft, place_of(request.text, draft)) for draft in drafts]
-    chosen, ids, starts = _excerpts(writer, lines, placed, head, budget - len(aside.tokens))
-    if not chosen:
-        return []
-    slot = bundle.prefixes.acquire(ids)
-    prefill(bundle.trunk, slot, ids, stop)
-    branches: list[Branch] = []
-    sizes: list[int] = []
-    kept: list[tuple[Draft, Place]] = []
-    rows = 0
-    for draft, place in chosen:
-        pair = [
-            _branch(writer, lines, place, body, starts)
-            for body in (lines[place.first : place.last], place.new)
-        ]
-        fresh = sum(len(branch.tokens) for branch, _ in pair if branch not in branches)
-        if fresh > MAX_DRAFT_ROWS or rows + fresh > MAX_ROWS:
-            continue
-        rows += fresh
-        kept.append((draft, place))
-        branches += [branch for branch, _ in pair]
-        sizes += [size for _, size in pair]
-    stop.check()
-    told = [branch for branch in branches if branch.tokens]
-    scores = log_probabilities(bundle.trunk, slot, told, aside)
-    found = iter(scores)
-    totals = []
-    for branch, size in zip(branches, sizes, strict=True):
-        score = next(found) if branch.tokens else torch.zeros(1)
-        own = score[:size] if size else torch.zeros(1)
-        totals.append(_Likelihood(float(score.sum()), float(own.min()), float(own.mean()), size))
-    return [
-        Judged(
-            draft,
-            place,
-            gain=new.total - old.total,
-            drafted=new.total,
-            present=old.total,
-            worst=new.worst,
-            tokens=new.tokens,
-            mean=new.mean,
-            now=old.mean,
-        )
-        for (draft, place), old, new in zip(kept, totals[::2], totals[1::2], strict=True)
-    ]
+def window_of(lines: Sequence[str], place: Place) -> Window:
+    """The lines that are read before a place; they begin at few lines, so that neighbours share them."""
+    begin = place.first
+    while begin > 0 and not lines[begin - 1].strip():
+        begin -= 1
+    return Window(max(0, (begin - LINES_BEFORE) // WINDOW_QUANTUM * WINDOW_QUANTUM), begin)
 
 
-def _branch(
-    writer: PromptWriter,
-    lines: Sequence[str],
-    place: Place,
-    body: Sequence[str],
-    starts: dict[int, int],
-) -> tuple[Branch, int]:
-    """`body` in the place of its lines, with the lines after them; and how many tokens `body` has."""
-    begin = _piece_start(lines, place.first)
-    own = present_lines(lines, begin, place.first) + "".join("\n" + line for line in body)
-    after = present_lines(lines, place.last, lines_after(lines, place.last))
-    tokens = writer.encode(own + after) if own + after else []
-    return Branch(starts[begin], tuple(tokens)), len(writer.encode(own)) if own else 0
+def changed(before: Sequence[int], after: Sequence[int]) -> int:
+    """How many tokens lie between the common beginning and the common end of the two, in the longer one."""
+    most = min(len(before), len(after))
+    first = next((i for i in range(most) if before[i] != after[i]), most)
+    last = next((i for i in range(most - first) if before[-1 - i] != after[-1 - i]), most - first)
+    return max(len(before), len(after)) - first - last
 
 
-def _piece_start(lines: Sequence[str], first: int) -> int:
-    """The first of the blank lines right before line `first`, where its tokens begin."""
-    while first > 0 and not lines[first - 1].strip():
-        first -= 1
-    return first
+class DraftJudge:
+    """Judges drafts by one model; used by one request at a time.
 
-
-def _excerpts(
-    writer: PromptWriter,
-    lines: Sequence[str],
-    placed: list[tuple[Draft, Place]],
-    head: list[int],
-    budget: int,
-) -> tuple[list[tuple[Draft, Place]], list[int], dict[int, int]]:
-    """The drafts that are judged, the tokens of `head` and of the lines before each, and where each line begins.
-
-    Excerpts of the file follow each other in its order; a draft whose lines would not fit in `budget` is left out.
+    It remembers what it found, because the next key mostly asks the same: a verdict stands for as long as the text
+    before the draft does, and no more than a few tokens of the newest edit have changed.
     """
-    chosen: list[tuple[Draft, Place]] = []
-    before: set[int] = set()
-    begins: set[int] = set()
-    left = budget - len(head)
-    for draft, place in placed:
-        begin = _piece_start(lines, place.first)
-        low = max(0, (begin - LINES_BEFORE) // WINDOW_QUANTUM * WINDOW_QUANTUM)
-        new = [line for line in range(low, begin) if line not in before]
-        cost = sum(writer.count("\n" + lines[line]) for line in new)
-        if cost <= left:
-            left -= cost
-            before.update(new)
-            begins.add(begin)
-            chosen.append((draft, place))
-    ids, starts = list(head), {}
-    run: list[int] = []
-    for line in sorted(before | begins):
-        if run and (line in begins or line != run[-1] + 1):
-            ids += writer.encode(present_lines(lines, run[0], run[-1] + 1))
-            run = []
-        if line in begins:
-            starts[line] = len(ids)
-        if line in before:
-            run.append(line)
-    return chosen, ids, starts
+
+    def __init__(self, bundle: Bundle, writer: PromptWriter) -> None:
+        self.bundle, self.writer = bundle, writer
+        self._excerpts = Excerpts(writer)
+        self._read: list[int] = []
+        self._verdicts: dict[Pair, Verdict] = {}
+
+    def judge(
+        self,
+        request: Request,
+        context: Context,
+        drafts: Iterable[Draft],
+        budget: int,
+        stop: Stop,
+        rows: int = MAX_ROWS,
+    ) -> tuple[list[Judged], int]:
+        """As many of `drafts`, in order, as fit a context of `budget` tokens and one pass over `rows` rows, and the
+        passes over drafts that it took, 0 or 1. What is known already takes no rows."""
+        lines = request.text.split("\n")
+        *older, newest = context.history or ("",)
+        history = self.writer.preamble(replace(context, history=tuple(older)))
+        head = [*history, *self.writer.file(request.path, "")[:-1]]
+        aside = Aside(tuple(self.writer.diff(newest)) if newest else (), len(history))
+        placed = [(draft, place_of(request.text, draft)) for draft in drafts]
+        windows = [window_of(lines, place) for _, place in placed]
+        ids, ends = self._excerpts.arrange(
+            head, lines, list(dict.fromkeys(windows)), budget - len(aside.tokens)
+        )
+        self._forget_what_was_read_otherwise(ids)
+        pairs = [
+            (draft, place, self._pair(lines, place, window.begin, ends[window]))
+            for (draft, place), window in zip(placed, windows, strict=True)
+            if window in ends
+        ]
+        fresh: list[Pair] = []
+        for pair in dict.fromkeys(pair for _, _, pair in pairs):
+            if not self._stands(pair, aside) and pair.rows <= min(rows, MAX_DRAFT_ROWS):
+                fresh.append(pair)
+                rows -= pair.rows
+        if fresh:
+            slot = self.bundle.prefixes.acquire(ids)
+            prefill(self.bundle.trunk, slot, ids, stop)
+            stop.check()
+            self._verdicts |= verdicts(self.bundle.trunk, slot, fresh, aside)
+        told = [
+            Judged.of(draft, place, self._verdicts[pair])
+            for draft, place, pair in pairs
+            if self._stands(pair, aside)
+        ]
+        return told, int(bool(fresh))
+
+    def _stands(self, pair: Pair, aside: Aside) -> bool:
+        verdict = self._verdicts.get(pair)
+        return verdict is not None and changed(verdict.newest, aside.tokens) <= NEWEST_CHANGED
+
+    def _forget_what_was_read_otherwise(self, ids: list[int]) -> None:
+        known = list(self._verdicts.items())[-REMEMBERED:]
+        same = common_prefix(self._read, ids)
+        self._verdicts = {pair: verdict for pair, verdict in known if pair.start <= same}
+        self._read = ids
+
+    def _pair(self, lines: Sequence[str], place: Place, begin: int, start: int) -> Pair:
+        """The lines of a place as they are and as they are drafted, with the lines after them."""
+        before = present_lines(lines, begin, place.first)
+        after = present_lines(lines, place.last, lines_after(lines, place.last))
+
+        def alternative(body: Sequence[str]) -> Alternative:
+            own = before + "".join("\n" + line for line in body)
+            tokens = self.writer.encode(own + after) if own + after else []
+            return Alternative(tuple(tokens), len(self.writer.encode(own)) if own else 0)
+
+        return Pair(start, alternative(lines[place.first : place.last]), alternative(place.new))
+
+
+def verdicts(
+    trunk: Transformer, slot: Slot, pairs: Sequence[Pair], aside: Aside
+) -> dict[Pair, Verdict]:
+    """What the model says of each pair, in one forward pass."""
+    sides = [side for pair in pairs for side in (pair.present, pair.drafted)]
+    starts = [pair.start for pair in pairs for _ in range(2)]
+    branches = [Branch(start, side.tokens) for start, side in zip(starts, sides, strict=True)]
+    scores = iter(
+        log_probabilities(trunk, slot, [branch for branch in branches if branch.tokens], aside)
+    )
+    found = iter([Likelihood.of(next(scores), side) if side.tokens else NOTHING for side in sides])
+    return {pair: Verdict(next(found), next(found), aside.tokens) for pair in pairs}

@@ -9,7 +9,7 @@ from diffing.hunks import unified_diff
 from model.candidate import distribution
 from model.context import Context
 from model.draft import Draft
-from model.locate import Place, judge_drafts, lines_after, place_of
+from model.locate import DraftJudge, Place, changed, lines_after, place_of
 from model.prompt import PromptWriter, pieces
 from model.protocol import Request, Stop
 
@@ -49,9 +49,10 @@ def test_gains_do_not_depend_on_what_else_is_judged() -> None:
     request = Request("next_edit", "a.py", TEXT, 0)
     places = [TEXT.index(f"line_{i} ") for i in (10, 11, 40)]
     proposals = [draft(TEXT, "old", "new", at) for at in places]
-    together = judge_drafts(bundle, writer, request, context, proposals, 2000, Stop())
+    together, passes = DraftJudge(bundle, writer).judge(request, context, proposals, 2000, Stop())
+    assert passes == 1
     assert [j.place.first for j in together] == [12, 13, 50]
-    alone = judge_drafts(bundle, writer, request, context, proposals[:1], 2000, Stop())
+    alone, _ = DraftJudge(bundle, writer).judge(request, context, proposals[:1], 2000, Stop())
     assert alone[0].gain == pytest.approx(together[0].gain, abs=1e-3)
     assert together[0].gain == pytest.approx(together[0].drafted - together[0].present)
     assert together[0].worst < 0
@@ -64,8 +65,62 @@ def test_drafts_that_do_not_fit_the_budget_are_left_out() -> None:
     context = Context((), "", (), "", "", 0, 0, 0, {})
     request = Request("next_edit", "a.py", TEXT, 0)
     proposals = [draft(TEXT, "old", "new", TEXT.index(f"line_{i} ")) for i in (50, 2, 30)]
-    judged = judge_drafts(bundle, writer, request, context, proposals, 120, Stop())
+    judged, _ = DraftJudge(bundle, writer).judge(request, context, proposals, 120, Stop())
     assert [j.draft for j in judged] == proposals[:2]
+
+
+def typed(line: str) -> Context:
+    return Context((), "", (unified_diff(TEXT, TEXT + line + "\n", "a.py"),), "", "", 0, 0, 0, {})
+
+
+@torch.inference_mode()
+def test_verdicts_stand_while_the_newest_edit_grows_by_a_few_tokens() -> None:
+    bundle = random_bundle()
+    judge = DraftJudge(bundle, PromptWriter(bundle.tokenizer, bundle.config))
+    proposals = [draft(TEXT, "old", "new", TEXT.index(f"line_{i} ")) for i in (10, 40)]
+
+    def ask(line: str, text: str = TEXT) -> tuple[list[float], int]:
+        request = Request("next_edit", "a.py", text, 0)
+        found, passes = judge.judge(request, typed(line), proposals, 2000, Stop())
+        return [one.gain for one in found], passes
+
+    gains, passes = ask("x = old_1 + 1")
+    assert passes == 1
+    assert ask("x = old_1 + 12") == (gains, 0)
+    again, passes = ask("x = old_1 + 12 * sum(old_2 for old_3 in old_0)")
+    assert passes == 1
+    assert again != gains
+    edited = TEXT.replace("line_9 = old_0", "line_9 = old_1")  # a line before the first draft
+    assert len(edited) == len(TEXT)
+    moved, passes = ask("x = old_1 + 12 * sum(old_2 for old_3 in old_0)", edited)
+    assert passes == 1
+    assert moved[0] != again[0]
+
+
+@torch.inference_mode()
+def test_what_is_left_at_one_key_is_judged_at_the_next() -> None:
+    bundle = random_bundle()
+    judge = DraftJudge(bundle, PromptWriter(bundle.tokenizer, bundle.config))
+    proposals = [draft(TEXT, "old", "new", TEXT.index(f"line_{i} ")) for i in (10, 40, 20)]
+    request = Request("next_edit", "a.py", TEXT, 0)
+
+    def ask(rows: int) -> list[Draft]:
+        return [
+            one.draft for one in judge.judge(request, typed("x"), proposals, 2000, Stop(), rows)[0]
+        ]
+
+    one = max(pair.rows for pair in judge._verdicts) if ask(2000) else 0
+    judge._verdicts.clear()
+    assert ask(one) == proposals[:1]
+    assert ask(one) == proposals[:2]
+    assert ask(one) == proposals
+
+
+def test_tokens_changed_between_the_common_beginning_and_end() -> None:
+    assert changed((1, 2, 3), (1, 2, 3)) == 0
+    assert changed((1, 2, 3), (1, 9, 8, 3)) == 2
+    assert changed((1, 1), (1, 1, 1)) == 1
+    assert changed((), (4, 5)) == 2
 
 
 def test_one_candidate_keeps_its_probability_and_places_share_one_distribution() -> None:
