@@ -63,6 +63,14 @@ class KeyValueCache:
         """Keep the next `tokens` written slots."""
         self.length += tokens
 
+    def append(self, other: KeyValueCache) -> None:
+        """Put another sequence's keys and values behind this one's."""
+        self.reserve(other.length)
+        end = self.length + other.length
+        self.keys[:, :, self.length : end] = other.keys[:, :, : other.length]
+        self.values[:, :, self.length : end] = other.values[:, :, : other.length]
+        self.length = end
+
     def truncate(self, length: int) -> None:
         """Forget everything from slot `length` on."""
         self.length = min(self.length, length)

@@ -29,12 +29,10 @@ from model.denoiser import Denoiser
 from model.grammar import Constraint
 from model.protocol import Expired, Stop
 from model.tokenizer import Tokenizer
-from model.transformer import Transformer
+from model.transformer import PREFILL_CHUNK, PREFILL_CHUNKS, Transformer
 
 Decoding = Literal["causal", "refine", "block"]
 
-PREFILL_CHUNKS = {"cpu": 64}
-PREFILL_CHUNK = 1024
 NGRAM_DRAFTS = {4: 10, 3: 6, 2: 3}
 RECENT_DRAFTS = {4: 10, 3: 10, 2: 10}
 RECENT = 4

@@ -13,10 +13,13 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from model.cache import Slot
-from model.transformer import Transformer
+from model.cache import KeyValueCache, Slot
+from model.protocol import Stop
+from model.transformer import PREFILL_CHUNK, PREFILL_CHUNKS, Transformer
 
 HEAD_ROWS = 256
+# Positions by which the text aside moves when it has outgrown its room.
+ROOM = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,27 +30,51 @@ class Branch:
     tokens: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
 class Aside:
-    """`tokens` that every branch reads as though they stood right before the context's token `at`.
+    """Tokens that branches read as though they stood before one of the context's: what changes with every key.
 
-    They see only each other and the context does not see them, so the context's keys and values outlive them: what
-    changes with every key is written here (independent windows, as in Ratner et al. 2023, arXiv 2212.10947).
+    They see only each other and the context does not see them, so the context's keys and values outlive them
+    (independent windows, as in Ratner et al. 2023, arXiv 2212.10947). Their own are kept, too: of a text that grows
+    only the changed tail is encoded.
     """
 
-    tokens: tuple[int, ...] = ()
-    at: int = 0
+    def __init__(self, trunk: Transformer) -> None:
+        self.trunk = trunk
+        self.slot = Slot(trunk.new_cache(ROOM))
+        self.first = 0
+
+    def read(self, tokens: Sequence[int], before: int, stop: Stop) -> KeyValueCache:
+        """The keys and values of `tokens`, which end before the position `before`, closely.
+
+        Their first position changes in steps, so that one more token leaves the others where they are.
+        """
+        first = before - -(-len(tokens) // ROOM) * ROOM
+        if first != self.first:
+            self.slot.rewind(0)
+            self.first = first
+        self.slot.rewind(self.slot.common(tokens))
+        size = PREFILL_CHUNKS.get(self.trunk.device.type, PREFILL_CHUNK)
+        while rest := list(tokens[len(self.slot.tokens) :][:size]):
+            stop.check()
+            start = first + len(self.slot.tokens)
+            positions = torch.arange(start, start + len(rest), device=self.trunk.device)
+            ids = torch.tensor(rest, device=self.trunk.device)
+            self.trunk.forward(ids, self.slot.cache, positions)
+            self.slot.append(rest)
+        return self.slot.cache
 
 
 def log_probabilities(
-    trunk: Transformer, slot: Slot, branches: Sequence[Branch], aside: Aside | None = None
+    trunk: Transformer,
+    slot: Slot,
+    branches: Sequence[Branch],
+    aside: KeyValueCache | None = None,
 ) -> list[Tensor]:
     """For each branch the log-probability of each of its tokens, `[len(tokens)]` float32.
 
     One forward pass; the slot's sequence is left as it was. The last shared token is run again as the root of its
-    branches, so that no hidden state of the context need be kept.
+    branches, so that no hidden state of the context need be kept. All branches see `aside`.
     """
-    aside = aside or Aside()
     nodes: list[int] = []
     parents: list[int] = []
     starts: list[int] = []
@@ -71,7 +98,8 @@ def log_probabilities(
     if not nodes:
         return []
 
-    past, beside, n = slot.cache.length, len(aside.tokens), len(nodes)
+    past, n = slot.cache.length, len(nodes)
+    beside = 0 if aside is None else aside.length
     depth = [0] * n
     inside = torch.zeros(n, n, dtype=torch.bool)
     for i, parent in enumerate(parents):
@@ -80,19 +108,19 @@ def log_probabilities(
             depth[i] = depth[parent] + 1
         inside[i, i] = True
     roots = torch.tensor(starts) - 1
-    allowed = torch.zeros(beside + n, past + beside + n, dtype=torch.bool)
-    allowed[:beside, past : past + beside] = torch.ones(beside, beside).tril()
-    allowed[beside:, :past] = torch.arange(past) < roots[:, None]
-    allowed[beside:, past : past + beside] = True
-    allowed[beside:, past + beside :] = inside
-    positions = [torch.arange(aside.at - beside, aside.at), roots + torch.tensor(depth)]
+    allowed = torch.ones(n, past + beside + n, dtype=torch.bool)
+    allowed[:, :past] = torch.arange(past) < roots[:, None]
+    allowed[:, past + beside :] = inside
     device = trunk.device
+    if aside is not None:
+        slot.cache.append(aside)
     hidden = trunk.forward(
-        torch.tensor([*aside.tokens, *nodes], device=device),
+        torch.tensor(nodes, device=device),
         slot.cache,
-        positions=torch.cat(positions).to(device),
+        positions=(roots + torch.tensor(depth)).to(device),
         allowed=allowed.to(device),
-    )[beside:]
+    )
+    slot.cache.truncate(past)
     rows = torch.tensor([i for path in paths for i in path], device=device)
     targets = torch.tensor([t for branch in branches for t in branch.tokens], device=device)
     parts = []

@@ -33,7 +33,7 @@ from model.draft import Draft, drafts
 from model.gate import Gate, load_for_user
 from model.infill import Infiller
 from model.linear import Compute
-from model.locate import MAX_ROWS, DraftJudge
+from model.locate import DraftJudge
 from model.prompt import PromptWriter
 from model.protocol import Expired, Prediction, Request, Stop
 
@@ -42,8 +42,8 @@ GPU_CONTEXT = 8192
 LEAST_CONTEXT, MOST_CONTEXT = 64, 32_768
 ANSWER_ROOM = 512
 JUDGED = 4
-# Rows of drafts that are judged for one key while a line is being typed; what is left waits for the next key.
-ROWS_WHILE_TYPING = 96
+# While a line is being typed: as many are taken with the likeliest draft alone (docs/LOG.md).
+JUDGED_WHILE_TYPING = 1
 JUDGE_HISTORY = 3
 SURE = 0.5
 
@@ -191,15 +191,13 @@ class LocalPredictor:
     def _judged_drafts(
         self, request: Request, work: Work, stop: Stop, *, every: bool = False
     ) -> list[Candidate]:
-        """Drafts of the next edit, each judged against the present text; `every` one even while a line is typed."""
-        proposals = wanted(request, drafts(request))[:JUDGED]
+        """Drafts of the next edit, each judged against the present text; while a line is typed all only if `every`."""
+        most = JUDGED_WHILE_TYPING if mid_typing(request) and not every else JUDGED
+        proposals = wanted(request, drafts(request))[:most]
         if not proposals:
             return []
         context = self._history_only(request)
-        rows = ROWS_WHILE_TYPING if mid_typing(request) and not every else MAX_ROWS
-        found, passes = self.judge.judge(
-            request, context, proposals, self.contexts.budget, stop, rows
-        )
+        found, passes = self.judge.judge(request, context, proposals, self.contexts.budget, stop)
         work.forwards += passes
         candidates = []
         for one in found:

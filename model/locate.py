@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from model.bundle import Bundle
-from model.cache import Slot, common_prefix
+from model.cache import KeyValueCache, Slot, common_prefix
 from model.context import Context
 from model.denoise import prefill
 from model.draft import Draft
@@ -133,11 +133,10 @@ NOTHING = Likelihood(0.0, 0.0, 0.0, 0)
 
 
 class Verdict(NamedTuple):
-    """Both likelihoods, and the tokens of the newest edit as it was then."""
+    """The likelihoods of both."""
 
     present: Likelihood
     drafted: Likelihood
-    newest: tuple[int, ...]
 
 
 def place_of(text: str, draft: Draft) -> Place:
@@ -189,15 +188,16 @@ def changed(before: Sequence[int], after: Sequence[int]) -> int:
 class DraftJudge:
     """Judges drafts by one model; used by one request at a time.
 
-    It remembers what it found, because the next key mostly asks the same: a verdict stands for as long as the text
-    before the draft does, and no more than a few tokens of the newest edit have changed.
+    It remembers what it found and under which newest edit, because the next key mostly asks the same: a verdict stands
+    for as long as the text before the draft does, and no more than a few tokens of the newest edit have changed.
     """
 
     def __init__(self, bundle: Bundle, writer: PromptWriter) -> None:
         self.bundle, self.writer = bundle, writer
         self._excerpts = Excerpts(writer)
         self._read: list[int] = []
-        self._verdicts: dict[Pair, Verdict] = {}
+        self._aside = Aside(bundle.trunk)
+        self._verdicts: dict[Pair, tuple[Verdict, tuple[int, ...]]] = {}
 
     def judge(
         self,
@@ -206,19 +206,18 @@ class DraftJudge:
         drafts: Iterable[Draft],
         budget: int,
         stop: Stop,
-        rows: int = MAX_ROWS,
     ) -> tuple[list[Judged], int]:
-        """As many of `drafts`, in order, as fit a context of `budget` tokens and one pass over `rows` rows, and the
-        passes over drafts that it took, 0 or 1. What is known already takes no rows."""
+        """As many of `drafts`, in order, as fit a context of `budget` tokens and one pass, and the passes over
+        drafts that it took, 0 or 1."""
         lines = request.text.split("\n")
         *older, newest = context.history or ("",)
         history = self.writer.preamble(replace(context, history=tuple(older)))
         head = [*history, *self.writer.file(request.path, "")[:-1]]
-        aside = Aside(tuple(self.writer.diff(newest)) if newest else (), len(history))
+        edit = tuple(self.writer.diff(newest)) if newest else ()
         placed = [(draft, place_of(request.text, draft)) for draft in drafts]
         windows = [window_of(lines, place) for _, place in placed]
         ids, ends = self._excerpts.arrange(
-            head, lines, list(dict.fromkeys(windows)), budget - len(aside.tokens)
+            head, lines, list(dict.fromkeys(windows)), budget - len(edit)
         )
         self._forget_what_was_read_otherwise(ids)
         pairs = [
@@ -227,25 +226,28 @@ class DraftJudge:
             if window in ends
         ]
         fresh: list[Pair] = []
+        rows = MAX_ROWS
         for pair in dict.fromkeys(pair for _, _, pair in pairs):
-            if not self._stands(pair, aside) and pair.rows <= min(rows, MAX_DRAFT_ROWS):
+            if not self._stands(pair, edit) and pair.rows <= min(rows, MAX_DRAFT_ROWS):
                 fresh.append(pair)
                 rows -= pair.rows
         if fresh:
             slot = self.bundle.prefixes.acquire(ids)
             prefill(self.bundle.trunk, slot, ids, stop)
+            aside = self._aside.read(edit, len(history), stop)
             stop.check()
-            self._verdicts |= verdicts(self.bundle.trunk, slot, fresh, aside)
+            found = verdicts(self.bundle.trunk, slot, fresh, aside)
+            self._verdicts |= {pair: (verdict, edit) for pair, verdict in found.items()}
         told = [
-            Judged.of(draft, place, self._verdicts[pair])
+            Judged.of(draft, place, self._verdicts[pair][0])
             for draft, place, pair in pairs
-            if self._stands(pair, aside)
+            if self._stands(pair, edit)
         ]
         return told, int(bool(fresh))
 
-    def _stands(self, pair: Pair, aside: Aside) -> bool:
-        verdict = self._verdicts.get(pair)
-        return verdict is not None and changed(verdict.newest, aside.tokens) <= NEWEST_CHANGED
+    def _stands(self, pair: Pair, edit: Sequence[int]) -> bool:
+        known = self._verdicts.get(pair)
+        return known is not None and changed(known[1], edit) <= NEWEST_CHANGED
 
     def _forget_what_was_read_otherwise(self, ids: list[int]) -> None:
         known = list(self._verdicts.items())[-REMEMBERED:]
@@ -267,7 +269,7 @@ class DraftJudge:
 
 
 def verdicts(
-    trunk: Transformer, slot: Slot, pairs: Sequence[Pair], aside: Aside
+    trunk: Transformer, slot: Slot, pairs: Sequence[Pair], aside: KeyValueCache
 ) -> dict[Pair, Verdict]:
     """What the model says of each pair, in one forward pass."""
     sides = [side for pair in pairs for side in (pair.present, pair.drafted)]
@@ -277,4 +279,4 @@ def verdicts(
         log_probabilities(trunk, slot, [branch for branch in branches if branch.tokens], aside)
     )
     found = iter([Likelihood.of(next(scores), side) if side.tokens else NOTHING for side in sides])
-    return {pair: Verdict(next(found), next(found), aside.tokens) for pair in pairs}
+    return {pair: Verdict(next(found), next(found)) for pair in pairs}

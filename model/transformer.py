@@ -19,6 +19,9 @@ from model.linear import Compute, Linear, Peaks, make_linear
 from model.rope import frequencies
 from model.weights import Checkpoint
 
+# Rows of a pass that encodes context: as few as a device runs efficiently, so that a withdrawn request ends soon.
+PREFILL_CHUNKS = {"cpu": 64}
+PREFILL_CHUNK = 1024
 EMBEDDING_TYPES = {"float32": torch.float32, "float16": torch.float16}
 
 

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from tiny import random_trunk
+from torch import Tensor
 
 from model.cache import PrefixCache
 from model.denoise import prefill
-from model.judge import Aside, Branch, log_probabilities
+from model.judge import ROOM, Aside, Branch, log_probabilities
 from model.protocol import Stop
 
 CONTEXT = [4, 8, 15, 16, 23, 42]
@@ -44,12 +47,14 @@ def test_what_is_read_aside_is_seen_by_the_branches_alone() -> None:
     trunk = random_trunk()
     slot = PrefixCache(trunk.config).acquire(CONTEXT)
     prefill(trunk, slot, CONTEXT, Stop())
-    aside, start, tokens = Aside((31, 32, 33), at=2), 5, (1, 2, 9)
+    beside, start, tokens = (31, 32, 33), 5, (1, 2, 9)
+    aside = Aside(trunk).read(beside, 2, Stop())
     (found,) = log_probabilities(trunk, slot, [Branch(start, tokens)], aside)
 
     shared = start - 1  # the last shared token is the root of the branch
-    ids = [*CONTEXT[:shared], *aside.tokens, CONTEXT[shared], *tokens]
-    positions = [*range(shared), -1, 0, 1, *range(shared, shared + 1 + len(tokens))]
+    ids = [*CONTEXT[:shared], *beside, CONTEXT[shared], *tokens]
+    first = 2 - ROOM
+    positions = [*range(shared), *range(first, first + 3), *range(shared, shared + 4)]
     allowed = torch.ones(len(ids), len(ids)).tril().bool()
     allowed[shared : shared + 3, :shared] = False
     hidden = trunk.forward(torch.tensor(ids), trunk.new_cache(32), torch.tensor(positions), allowed)
@@ -57,6 +62,31 @@ def test_what_is_read_aside_is_seen_by_the_branches_alone() -> None:
     expected = torch.stack([table[row, token] for row, token in enumerate(tokens)])
     torch.testing.assert_close(found, expected, atol=1e-4, rtol=1e-4)
     assert slot.tokens == CONTEXT
+    assert slot.cache.length == len(CONTEXT)
+
+
+@torch.inference_mode()
+def test_of_a_text_aside_that_grows_only_the_changed_tail_is_encoded() -> None:
+    trunk = random_trunk()
+    rows: list[int] = []
+    forward = trunk.forward
+
+    def counted(tokens: Tensor, *args: Any) -> Tensor:
+        rows.append(len(tokens))
+        return forward(tokens, *args)
+
+    trunk.forward = counted  # type: ignore[method-assign]
+    aside = Aside(trunk)
+    grown = [*range(20, 40), 7, 8]
+    aside.read([*range(20, 40), 8], 50, Stop())
+    found = aside.read(grown, 50, Stop())
+    assert rows == [21, 2]
+    anew = Aside(trunk).read(grown, 50, Stop())
+    torch.testing.assert_close(found.keys[:, :, :22], anew.keys[:, :, :22])
+    rows.clear()
+    aside.read([*grown, *range(20)], 50, Stop())  # it has outgrown its room
+    assert rows == [len(grown) + 20]
+    assert aside.read([], 50, Stop()).length == 0
 
 
 @torch.inference_mode()

@@ -97,25 +97,6 @@ def test_verdicts_stand_while_the_newest_edit_grows_by_a_few_tokens() -> None:
     assert moved[0] != again[0]
 
 
-@torch.inference_mode()
-def test_what_is_left_at_one_key_is_judged_at_the_next() -> None:
-    bundle = random_bundle()
-    judge = DraftJudge(bundle, PromptWriter(bundle.tokenizer, bundle.config))
-    proposals = [draft(TEXT, "old", "new", TEXT.index(f"line_{i} ")) for i in (10, 40, 20)]
-    request = Request("next_edit", "a.py", TEXT, 0)
-
-    def ask(rows: int) -> list[Draft]:
-        return [
-            one.draft for one in judge.judge(request, typed("x"), proposals, 2000, Stop(), rows)[0]
-        ]
-
-    one = max(pair.rows for pair in judge._verdicts) if ask(2000) else 0
-    judge._verdicts.clear()
-    assert ask(one) == proposals[:1]
-    assert ask(one) == proposals[:2]
-    assert ask(one) == proposals
-
-
 def test_tokens_changed_between_the_common_beginning_and_end() -> None:
     assert changed((1, 2, 3), (1, 2, 3)) == 0
     assert changed((1, 2, 3), (1, 9, 8, 3)) == 2
