@@ -42,8 +42,10 @@ GPU_CONTEXT = 8192
 LEAST_CONTEXT, MOST_CONTEXT = 64, 32_768
 ANSWER_ROOM = 512
 JUDGED = 4
-# While a line is being typed: as many are taken with the likeliest draft alone (docs/LOG.md).
+# While a line is being typed: as many are taken with the likeliest draft alone, and hardly any verdict is another when
+# the last tokens of the newest edit were not seen (docs/LOG.md).
 JUDGED_WHILE_TYPING = 1
+SLACK_WHILE_TYPING = 4
 JUDGE_HISTORY = 3
 SURE = 0.5
 
@@ -192,12 +194,15 @@ class LocalPredictor:
         self, request: Request, work: Work, stop: Stop, *, every: bool = False
     ) -> list[Candidate]:
         """Drafts of the next edit, each judged against the present text; while a line is typed all only if `every`."""
-        most = JUDGED_WHILE_TYPING if mid_typing(request) and not every else JUDGED
+        typing = mid_typing(request) and not every
+        most, slack = (JUDGED_WHILE_TYPING, SLACK_WHILE_TYPING) if typing else (JUDGED, 0)
         proposals = wanted(request, drafts(request))[:most]
         if not proposals:
             return []
         context = self._history_only(request)
-        found, passes = self.judge.judge(request, context, proposals, self.contexts.budget, stop)
+        found, passes = self.judge.judge(
+            request, context, proposals, self.contexts.budget, stop, slack
+        )
         work.forwards += passes
         candidates = []
         for one in found:

@@ -31,8 +31,6 @@ LINES_AFTER = 2
 WINDOW_QUANTUM = 4
 MAX_ROWS = 640
 MAX_DRAFT_ROWS = 128
-# Tokens of the newest edit that may change before verdicts given under it fall (docs/LOG.md).
-NEWEST_CHANGED = 4
 REMEMBERED = 64
 DOUBT = 8.0
 
@@ -189,7 +187,7 @@ class DraftJudge:
     """Judges drafts by one model; used by one request at a time.
 
     It remembers what it found and under which newest edit, because the next key mostly asks the same: a verdict stands
-    for as long as the text before the draft does, and no more than a few tokens of the newest edit have changed.
+    for as long as the text before the draft and the newest edit do, but for what the caller lets change of it.
     """
 
     def __init__(self, bundle: Bundle, writer: PromptWriter) -> None:
@@ -206,9 +204,13 @@ class DraftJudge:
         drafts: Iterable[Draft],
         budget: int,
         stop: Stop,
+        slack: int = 0,
     ) -> tuple[list[Judged], int]:
         """As many of `drafts`, in order, as fit a context of `budget` tokens and one pass, and the passes over
-        drafts that it took, 0 or 1."""
+        drafts that it took, 0 or 1.
+
+        Verdicts stand while no more than `slack` tokens of the newest edit have changed.
+        """
         lines = request.text.split("\n")
         *older, newest = context.history or ("",)
         history = self.writer.preamble(replace(context, history=tuple(older)))
@@ -228,7 +230,7 @@ class DraftJudge:
         fresh: list[Pair] = []
         rows = MAX_ROWS
         for pair in dict.fromkeys(pair for _, _, pair in pairs):
-            if not self._stands(pair, edit) and pair.rows <= min(rows, MAX_DRAFT_ROWS):
+            if not self._stands(pair, edit, slack) and pair.rows <= min(rows, MAX_DRAFT_ROWS):
                 fresh.append(pair)
                 rows -= pair.rows
         if fresh:
@@ -241,13 +243,13 @@ class DraftJudge:
         told = [
             Judged.of(draft, place, self._verdicts[pair][0])
             for draft, place, pair in pairs
-            if self._stands(pair, edit)
+            if self._stands(pair, edit, slack)
         ]
         return told, int(bool(fresh))
 
-    def _stands(self, pair: Pair, edit: Sequence[int]) -> bool:
+    def _stands(self, pair: Pair, edit: Sequence[int], slack: int) -> bool:
         known = self._verdicts.get(pair)
-        return known is not None and changed(known[1], edit) <= NEWEST_CHANGED
+        return known is not None and changed(known[1], edit) <= slack
 
     def _forget_what_was_read_otherwise(self, ids: list[int]) -> None:
         known = list(self._verdicts.items())[-REMEMBERED:]

@@ -79,14 +79,16 @@ def test_verdicts_stand_while_the_newest_edit_grows_by_a_few_tokens() -> None:
     judge = DraftJudge(bundle, PromptWriter(bundle.tokenizer, bundle.config))
     proposals = [draft(TEXT, "old", "new", TEXT.index(f"line_{i} ")) for i in (10, 40)]
 
-    def ask(line: str, text: str = TEXT) -> tuple[list[float], int]:
+    def ask(line: str, text: str = TEXT, slack: int = 4) -> tuple[list[float], int]:
         request = Request("next_edit", "a.py", text, 0)
-        found, passes = judge.judge(request, typed(line), proposals, 2000, Stop())
+        found, passes = judge.judge(request, typed(line), proposals, 2000, Stop(), slack)
         return [one.gain for one in found], passes
 
     gains, passes = ask("x = old_1 + 1")
     assert passes == 1
     assert ask("x = old_1 + 12") == (gains, 0)
+    assert ask("x = old_1 + 1", slack=0) == (gains, 0)
+    assert ask("x = old_1 + 12", slack=0)[1] == 1
     again, passes = ask("x = old_1 + 12 * sum(old_2 for old_3 in old_0)")
     assert passes == 1
     assert again != gains
