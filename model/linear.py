@@ -27,8 +27,6 @@ Peaks = Mapping[str, Tensor]
 
 PEAKS = "peaks"
 LEAST_PEAK = 1e-3
-# Rows up to which a product is faster on weights laid out for it (docs/LOG.md).
-FEW_ROWS = 48
 # The range of int8, and where its zero lies in the unsigned bytes that the library multiplies.
 LARGEST, ZERO_POINT = 127, 128
 # How much of an outlier the weights take over (docs/LOG.md).
@@ -101,19 +99,17 @@ class Int8Linear:
         scale = (weight.abs().amax(1) / LARGEST).clamp(min=1e-8)
         rounded = (weight / scale[:, None]).round().to(torch.int8)
         self.bias = bias
-        self.many: Linear = ManyRows(rounded, scale)
-        self.few: Linear = FewRows(rounded, scale) if packs_int8() else self.many
+        self.product: Linear = Packed(rounded, scale) if packs_int8() else Unpacked(rounded, scale)
 
     def __call__(self, x: Tensor) -> Tensor:
         x = x.float() if self.shrink is None else x * self.shrink
         peak = torch.linalg.vector_norm(x, float("inf"), dim=1, keepdim=True).clamp_(min=1e-6)
-        product = self.few if x.shape[0] <= FEW_ROWS else self.many
-        y = product(x / peak).mul_(peak)
+        y = self.product(x / peak).mul_(peak)
         return y if self.bias is None else y + self.bias
 
 
-class FewRows:
-    """Rows within -1..1 times int8 weights that lie in the order in which a small product reads them."""
+class Packed:
+    """Rows within -1..1 times int8 weights that lie in the order in which a product reads them."""
 
     def __init__(self, weight: Tensor, scale: Tensor) -> None:
         zero = torch.zeros(len(scale), dtype=torch.long)
@@ -121,17 +117,17 @@ class FewRows:
             # Quantised tensors are to leave the library; `packs_int8` sees when they have.
             warnings.simplefilter("ignore", UserWarning)
             stored = torch._make_per_channel_quantized_tensor(weight, scale, zero, 0)
-            self.packed = torch.ops.quantized.linear_prepack(stored, None)
+            self.weight = torch.ops.quantized.linear_prepack(stored, None)
 
     def __call__(self, x: Tensor) -> Tensor:
         product: Tensor = torch.ops.quantized.linear_with_input_q_dq_qweight_dq_output_fp32(
-            x, 1 / LARGEST, ZERO_POINT, self.packed
+            x, 1 / LARGEST, ZERO_POINT, self.weight
         )
         return product
 
 
-class ManyRows:
-    """Rows within -1..1 times int8 weights, which are laid out anew for each product."""
+class Unpacked:
+    """The same where the library packs none: weights are laid out anew for each product."""
 
     def __init__(self, weight: Tensor, scale: Tensor) -> None:
         self.weight, self.scale = weight.t(), scale / LARGEST

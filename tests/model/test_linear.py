@@ -7,14 +7,14 @@ import torch
 from safetensors.torch import save_file
 from tiny import CONFIG, random_trunk
 
-from model import bundle
+from model import bundle, linear
 from model.bundle import EMBEDDED, pick_compute
 from model.config import ModelError
-from model.linear import FEW_ROWS, PEAKS, Int8Linear, PlainLinear, bucket, load_peaks
+from model.linear import PEAKS, Int8Linear, Packed, PlainLinear, Unpacked, bucket, load_peaks
 from model.training.peaks import measure
 
 
-@pytest.mark.parametrize("rows", [1, FEW_ROWS, FEW_ROWS + 1])
+@pytest.mark.parametrize("rows", [1, 7, 65])
 def test_int8_is_close_row_by_row_whatever_the_other_rows_hold(rows: int) -> None:
     generator = torch.Generator().manual_seed(0)
     weight = torch.randn(64, 32, generator=generator)
@@ -25,15 +25,22 @@ def test_int8_is_close_row_by_row_whatever_the_other_rows_hold(rows: int) -> Non
     assert 0 < float(error.max()) < 0.02
 
 
-def test_int8_gives_a_row_the_same_product_however_many_are_beside_it() -> None:
+def test_int8_gives_a_row_the_same_product_however_many_are_beside_it_and_packed_or_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     generator = torch.Generator().manual_seed(1)
     weight, bias = torch.randn(64, 32, generator=generator), torch.randn(64, generator=generator)
-    x = torch.randn(FEW_ROWS + 9, 32, generator=generator)
+    x = torch.randn(65, 32, generator=generator)
     x[2] = 0
     product = Int8Linear(weight, bias, x.abs().amax(0))
+    assert isinstance(product.product, Packed if linear.packs_int8() else Unpacked)
     alone = torch.cat([product(row[None]) for row in x])
     torch.testing.assert_close(product(x), alone, atol=1e-4, rtol=1e-5)
     assert torch.equal(product(x)[2], bias)
+    monkeypatch.setattr(linear, "packs_int8", lambda: False)
+    unpacked = Int8Linear(weight, bias, x.abs().amax(0))
+    assert isinstance(unpacked.product, Unpacked)
+    torch.testing.assert_close(unpacked(x), alone, atol=1e-4, rtol=1e-5)
 
 
 def test_a_channel_that_is_large_everywhere_spoils_int8_only_where_its_peak_is_unknown() -> None:
