@@ -49,6 +49,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     if not (options.client or options.memory):
         return cli.run("bench", options)
+    if options.llama:
+        print(
+            "redraft bench: --llama is measured in one process, without a server", file=sys.stderr
+        )
+        return 2
     try:
         if options.picture:
             picture.check(options.picture)
