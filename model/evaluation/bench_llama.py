@@ -92,6 +92,13 @@ def known(tokens: Sequence[int], required: bytes, tokenizer: Tokenizer) -> int:
     return count
 
 
+def check(path: Path) -> None:
+    """Raises `UsageError` without the file and `ModuleNotFoundError` without the extra, before any work."""
+    if not path.is_file():
+        raise UsageError(f"--llama {path}: no such file")
+    import llama_cpp  # noqa: F401
+
+
 def rehearse(predictor: Predictor, requests: Iterable[Request]) -> dict[tuple[str, str, int], Job]:
     """Answer completions once, untimed, and keep what each asked of the weights.
 
@@ -121,7 +128,7 @@ def with_weights(predictor: Predictor) -> LocalPredictor:
 def open_llama(path: Path, predictor: Predictor, jobs: Jobs, threads: int) -> Llama:
     """The GGUF file on the CPU, ready for the longest of the jobs.
 
-    Raises `ModuleNotFoundError` without the extra, `UsageError` for a file that is not these weights.
+    Raises `UsageError` for a file that is not these weights.
     """
     import llama_cpp
 

@@ -86,8 +86,8 @@ def bench_traces(args: argparse.Namespace) -> list[bench.Typed]:
     modes = args.mode or (["fim"] if args.llama else bench.MODES)
     if args.llama and modes != ["fim"]:
         raise UsageError("--llama: llama.cpp makes completions only; use it with --mode fim")
-    if args.llama and not args.llama.is_file():
-        raise UsageError(f"--llama {args.llama}: no such file")
+    if args.llama:
+        bench_llama.check(args.llama)
     return list(bench.typed(args.lines, modes, args.keys, args.limit))
 
 

@@ -234,10 +234,9 @@ def test_what_is_missing_is_said_before_the_work(
     assert f"--llama {gguf}: no such file" in refused(capsys, "--llama", str(gguf))
     gguf.write_bytes(b"GGUF")
     llama = ["--llama", str(gguf)]
+    monkeypatch.setitem(sys.modules, "llama_cpp", None)
     assert "completions only" in refused(capsys, *llama, "--mode", "next_edit")
     assert "without a server" in refused(capsys, *llama, "--client")
-    monkeypatch.setattr(bench_run, "load_predictor", fixed_predictor)
-    monkeypatch.setitem(sys.modules, "llama_cpp", None)
     assert "pip install 'redraft[llama]'" in refused(capsys, *llama)
 
 
