@@ -28,7 +28,7 @@ from model.evaluation.report import table
 from model.protocol import Mode, Predictor, Request, Stop
 
 ROOT = Path(__file__).parents[2]
-EVERY_S = 0.0005
+EVERY_S = 0.002
 LARGE = 0.05
 TITLES = {"fim": "completion", "next_edit": "next edit"}
 
@@ -48,8 +48,9 @@ class Part:
 
 
 PARTS = (
+    Part(r"model\.linear:Int8Linear\.__call__", "", r"self\.few\("),
     Part(r"model\.linear:Int8Linear\.__call__", "int8 products", r"torch\._int_mm|torch\.ops"),
-    Part(r"model\.linear:Int8Linear\.__call__", "rounding of activations", r"(?!self\.few)"),
+    Part(r"model\.linear:Int8Linear\.__call__", "rounding of activations"),
     Part(r"model\.linear:(\w+)Linear\.__call__", r"\1 products"),
     Part(r"model\.transformer:attend", "attention"),
     Part(r"model\.transformer:rms_norm", "norms"),
@@ -59,6 +60,7 @@ PARTS = (
     Part(r"model\.transformer:Transformer\.forward", "trunk", own="cache writes and sums"),
     Part(r"model\.transformer:Transformer\.head", "head"),
     Part(r"model\.denoiser:Denoiser\.forward", "block denoiser", own="canvas"),
+    Part(r"model\.denoise:Decoder\._record", "", r"done\("),
     Part(r"model\.denoise:(entropy|Decoder\._record)", "entropies"),
     Part(r"model\.denoise:(Decoder\._draft|ngram_draft)", "n-gram drafts"),
     Part(r"model\.denoise:prefill", "encoding the context"),
@@ -160,7 +162,7 @@ def stack_of(frame: FrameType | None, top: CodeType) -> list[Place]:
 
 
 class Sampler:
-    """Looks at the thread that made it, every half millisecond while `watching`."""
+    """Looks at the thread that made it, every two milliseconds while `watching`."""
 
     def __init__(self, every: float = EVERY_S, clock: Callable[[], float] = time.perf_counter):
         self.every, self.clock = every, clock

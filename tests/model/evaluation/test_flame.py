@@ -55,7 +55,14 @@ def test_the_project_names_its_own_parts() -> None:
     layer = "model.transformer:Layer.feed_forward"
     assert names_of(stack(*answering, *trunk, layer, product)) == inner
     few = ["model.linear:Int8Linear.__call__ self.few(x)", "model.linear:Float16Linear.__call__ x"]
-    assert names_of(stack(*answering, *trunk, *few))[-1] == "float16 products"
+    assert names_of(stack(*answering, *trunk, *few)) == [
+        "continuation",
+        "trunk",
+        "float16 products",
+    ]
+    asked = ["model.denoise:Decoder._record done(out)", "model.complete:Completer._posterior"]
+    assert names_of(stack(trunk[0], *asked)) == ["continuation", "judge of endings"]
+    assert names_of(stack(trunk[0], asked[0][:-10])) == ["continuation", "entropies"]
     assert names_of(stack(*answering, "model.draft_imports:found")) == ["drafts by rules"]
 
 
