@@ -55,17 +55,20 @@ def boxes(root: Tree) -> Iterator[Box]:
 
 
 def colour(name: str) -> str:
-    """Warm, and the same for a name in every picture."""
+    """The same for a name in every picture, light enough for black text."""
     seed = crc32(name.encode())
-    return f"hsl({10 + seed % 50} {60 + seed // 64 % 30}% {66 + seed // 4096 % 16}%)"
+    return f"hsl({seed % 360} {50 + seed // 360 % 25}% {72 + seed // 9000 % 12}%)"
 
 
-def fitting(text: str, width: float) -> str:
-    """As much of a text as fits, or nothing where it would say little."""
+def fitting(text: str, width: float, short: str = "") -> str:
+    """The text, or the short one, or as much of that as fits, or nothing where it would say little."""
     room = int((width - 6) / CHARACTER)
     if room >= len(text):
         return text
-    return text[: room - 1] + "…" if room > 4 else ""
+    short = short or text
+    if room >= len(short):
+        return short
+    return short[: room - 1] + "…" if room > 4 else ""
 
 
 def draw(roots: Sequence[tuple[Tree, int]], what: str) -> str:
@@ -106,7 +109,7 @@ def _legend(root: Tree) -> list[tuple[str, float]]:
 def _box(box: Box, top: int) -> str:
     x, y = PAD + box.left * WIDTH, top + box.depth * ROW
     width = box.share * WIDTH
-    label = fitting(f"{box.name} {box.share:.0%}", width)
+    label = fitting(f"{box.name} {box.share:.0%}", width, box.name)
     title = html.escape(f"{box.name}: {box.share:.1%}")
     rect = (
         f'<rect x="{x:.1f}" y="{y}" width="{width:.1f}" height="{ROW - 1}" fill="{colour(box.name)}" '
