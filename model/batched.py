@@ -120,7 +120,9 @@ class BatchedDecoder:
         self.state = torch.zeros(slots, trunk.config.hidden_size, device=device)
         self.tail = torch.zeros(slots, rows, dtype=torch.long, device=device)
         self.counts = torch.ones(slots, dtype=torch.long, device=device)
+        self.given = torch.full((slots, self.size - 1), -1, device=device)
         self.known = [0] * slots
+        self.next: list[int | None] = [None] * slots
         self._step = captured(self._work_of_step, device)
         self._encode = captured(self._work_of_encoding, device)
         self.rewind(self.known)
@@ -143,6 +145,7 @@ class BatchedDecoder:
         self.state[slot] = hidden[0, -1]
         self.anchor[slot] = self.trunk.head(hidden[0, -1:]).argmax(-1)[0]
         self.known[slot] = len(tokens)
+        self.next[slot] = None
 
     @torch.inference_mode()
     def rewind(self, lengths: Sequence[int]) -> None:
@@ -161,16 +164,25 @@ class BatchedDecoder:
         self.tail.copy_(padded)
         self.counts.copy_(torch.tensor([len(tail) for tail in tails]))
         self._encode()
+        self.next = [None] * self.slots
         self.known = [n + len(tail) for n, tail in zip(self.known, tails, strict=True)]
 
     @torch.inference_mode()
-    def step(self) -> list[list[int]]:
-        """The next tokens of each slot, 1 to `size`; the host waits once."""
+    def step(self, drafts: Sequence[Sequence[int]] | None = None) -> list[list[int]]:
+        """The next tokens of each slot, 1 to `size`; the host waits once.
+
+        `drafts` are guesses of what follows the token that comes `next` in each slot; the denoiser guesses the rest.
+        """
         self._check([n + self.size for n in self.known])
+        if self.size > 1:
+            room = self.size - 1
+            rows = [list(one)[:room] for one in drafts or [[]] * self.slots]
+            self.given.copy_(torch.tensor([[*row, *[-1] * (room - len(row))] for row in rows]))
         found = []
-        for slot, (*tokens, count) in enumerate(self._step().tolist()):
+        for slot, (*tokens, count, following) in enumerate(self._step().tolist()):
             found.append(tokens[:count])
             self.known[slot] += count
+            self.next[slot] = following
         return found
 
     def _check(self, lengths: Sequence[int]) -> None:
@@ -186,7 +198,7 @@ class BatchedDecoder:
         return self.anchor
 
     def _work_of_step(self) -> Tensor:
-        """`[slots, size + 1]`: a block that begins with the known token, and how many of its tokens stand."""
+        """`[slots, size + 2]`: a block that begins with the known token, how many of its tokens stand, and the next."""
         canvas = torch.cat([self.anchor[:, None], self._drafts()], dim=1)
         hidden = run_trunk(self.trunk, self.cache, canvas)
         best = self.trunk.head(hidden.flatten(0, 1)).argmax(-1).view(canvas.shape)
@@ -195,17 +207,19 @@ class BatchedDecoder:
         last = agreed[:, None, None].expand(-1, 1, hidden.shape[-1])
         self.state.copy_(hidden.gather(1, last).squeeze(1))
         self.cache.lengths.add_(agreed + 1)
-        return torch.cat([canvas, agreed[:, None] + 1], dim=1)
+        return torch.cat([canvas, agreed[:, None] + 1, self.anchor[:, None]], dim=1)
 
     def _drafts(self) -> Tensor:
-        """The denoiser's guess of what follows the anchor, all at once, `[slots, size - 1]`."""
+        """What was given, and where nothing was the denoiser's guess, all at once, `[slots, size - 1]`."""
         if self.denoiser is None:
-            return self.anchor[:, None][:, :0]
-        masks = torch.full_like(self.anchor, self.denoiser.shape.mask_id)
-        canvas = torch.stack([self.anchor, *[masks] * (self.size - 1)], dim=1)
+            return self.given
+        masks = torch.full_like(self.given, self.denoiser.shape.mask_id)
+        canvas = torch.cat(
+            [self.anchor[:, None], torch.where(self.given < 0, masks, self.given)], 1
+        )
         hidden = run_denoiser(self.denoiser, self.cache, canvas, self.state)[:, 1:]
-        guess = self.denoiser.logits(hidden.flatten(0, 1)).argmax(-1)
-        return guess.view(self.slots, self.size - 1)
+        guess = self.denoiser.logits(hidden.flatten(0, 1)).argmax(-1).view(self.given.shape)
+        return torch.where(self.given < 0, guess, self.given)
 
 
 def captured(work: Callable[[], Tensor], device: torch.device) -> Callable[[], Tensor]:

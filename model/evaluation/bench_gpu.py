@@ -7,7 +7,8 @@ decoding of the same weights and against itself with more requests at once and l
 the time is left out, and said so. `--miniature` runs the same on a CPU with a tiny random model, without graphs: its
 times mean nothing.
 
-A key is what a person types: the last tokens of the prompt are new, all before them is cached.
+A key is what a person types: the last tokens of the prompt are new, all before them is cached. As in the server, drafts
+are what stood in the text before, and the denoiser's where there is none.
 """
 
 from __future__ import annotations
@@ -27,10 +28,11 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from model.batched import BatchedDecoder
 from model.denoiser import Denoiser
 from model.evaluation import bench
-from model.evaluation.bench import number
+from model.evaluation.budget import Budget, Row, rows_table
 from model.evaluation.gate_metrics import percentile
 from model.evaluation.miniature import miniature
-from model.evaluation.report import table, write_json
+from model.evaluation.report import write_json
+from model.repeats import Repeats
 from model.transformer import Transformer
 
 GREEDY = "greedy"
@@ -70,6 +72,7 @@ class Setup:
     text: Sequence[int]
     sizes: Sizes
     backends: dict[int, str] = field(default_factory=dict)
+    best: int = max(BLOCKS)
 
     def decoder(self, context: int, slots: int, size: int) -> BatchedDecoder:
         """For contexts of so many tokens, with the attention that was found to be fastest there."""
@@ -97,76 +100,52 @@ def attention(name: str | None) -> AbstractContextManager[Any]:
     return sdpa_kernel(backend) if backend is not None else nullcontext()
 
 
-@dataclass
-class Budget:
-    """Time that is left. A section may take a share of it."""
-
-    seconds: float
-    clock: Callable[[], float] = time.perf_counter
-    began: float = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.began = self.clock()
-
-    @property
-    def left(self) -> float:
-        return self.seconds - (self.clock() - self.began)
-
-    def rounds(self, count: int, share: float) -> Iterator[int]:
-        """0, 1, ... below `count`, ended early when that share of what is left has passed; at least one."""
-        until = self.clock() + share * max(0.0, self.left)
-        for index in range(count):
-            if index and self.clock() >= until:
-                return
-            yield index
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One line of the table. Times are seconds, one for each of what was measured."""
-
-    what: str
-    times: Sequence[float]
-    tokens: int = 0
-    forwards: int = 0
-    note: str = ""
-
-    def figures(self) -> dict[str, Any]:
-        ms = [1000 * one for one in self.times]
-        return {
-            "what": self.what,
-            "n": len(ms),
-            "p50_ms": percentile(ms, 50),
-            "p95_ms": percentile(ms, 95),
-            "mean_ms": sum(ms) / len(ms) if ms else None,
-            "tokens_per_forward": self.tokens / self.forwards if self.forwards else None,
-            "note": self.note,
-        }
-
-
 def suggest(
-    decoder: BatchedDecoder, tails: Sequence[Sequence[int]], written: int
+    decoder: BatchedDecoder,
+    tails: Sequence[Sequence[int]],
+    written: int,
+    repeats: Sequence[Repeats] | None = None,
 ) -> tuple[list[float], list[list[int]], int]:
-    """Answer one key in every slot: seconds until each had `written` tokens, the tokens, and the steps taken."""
+    """Answer one key in every slot: seconds until each had `written` tokens, the tokens, and the steps taken.
+
+    `repeats` hold each slot's sequence up to the key and give drafts of what stood there before.
+    """
     began = time.perf_counter()
     decoder.encode(tails)
+    for index, tail in zip(repeats or (), tails, strict=bool(repeats)):
+        index.extend(tail)
     texts: list[list[int]] = [[] for _ in tails]
     ended: dict[int, float] = {}
     steps = 0
     while len(ended) < len(texts):
-        for slot, tokens in enumerate(decoder.step()):
+        drafts = [
+            [] if last is None else index.draft(last)
+            for index, last in zip(repeats or (), decoder.next, strict=bool(repeats))
+        ]
+        for slot, tokens in enumerate(decoder.step(drafts or None)):
             texts[slot] += tokens
+            if repeats:
+                repeats[slot].extend(tokens)
             if len(texts[slot]) >= written:
                 ended.setdefault(slot, time.perf_counter() - began)
         steps += 1
     return [ended[slot] for slot in range(len(tails))], [t[:written] for t in texts], steps
 
 
-def at_key(decoder: BatchedDecoder, places: Sequence[Sequence[int]], context: int, key: int) -> Any:
-    """Go back to what was cached before a key; the tails that it brings."""
+@dataclass(frozen=True, slots=True)
+class Key:
+    """What a key brings in every slot: the tail, and an index of what stands before it."""
+
+    tails: list[Sequence[int]]
+    repeats: list[Repeats]
+
+
+def at_key(decoder: BatchedDecoder, places: Sequence[Sequence[int]], context: int, key: int) -> Key:
+    """Go back to what was cached before a key; what it brings."""
     kept = context + key
     decoder.rewind([kept] * len(places))
-    return [place[kept : kept + TAIL] for place in places]
+    tails = [place[kept : kept + TAIL] for place in places]
+    return Key(tails, [Repeats(place[:kept]) for place in places])
 
 
 def of_attention(setup: Setup, budget: Budget) -> Iterator[Row]:
@@ -210,12 +189,14 @@ def of_single(setup: Setup, budget: Budget, context: int | None = None) -> Itera
             names = list(decoders)
             texts = {}
             for name in names if key % 2 else names[::-1]:
-                tails = at_key(decoders[name], [place], context, key)
-                found, (texts[name],), taken = suggest(decoders[name], tails, s.written)
+                at = at_key(decoders[name], [place], context, key)
+                drafts = None if name == GREEDY else at.repeats
+                found, (texts[name],), taken = suggest(decoders[name], at.tails, s.written, drafts)
                 times[name] += found
                 steps[name] += taken
             for name in names:
                 same[name] += texts[name] == texts[GREEDY]
+    setup.best = min(BLOCKS, key=lambda size: percentile(times[f"blocks of {size}"], 50) or 0.0)
     yield Row(f"prompt of {context} tokens, chunks of {s.chunk}", prefills)
     for name, found in times.items():
         ratios = [g / t for g, t in zip(times[GREEDY], found, strict=True)]
@@ -235,7 +216,7 @@ def timed_prefill(decoder: BatchedDecoder, slot: int, tokens: Sequence[int], chu
 def of_many(setup: Setup, budget: Budget) -> Iterator[Row]:
     """Several requests at once, as many slots as requests, the numbers in turn."""
     s = setup.sizes
-    decoders = {slots: setup.decoder(s.short, slots, BLOCKS[0]) for slots in AT_ONCE}
+    decoders = {slots: setup.decoder(s.short, slots, setup.best) for slots in AT_ONCE}
     places = {n: [setup.place(i, s.short) for i in range(n)] for n in AT_ONCE}
     for slots, decoder in decoders.items():
         for slot, place in enumerate(places[slots]):
@@ -244,8 +225,8 @@ def of_many(setup: Setup, budget: Budget) -> Iterator[Row]:
     steps = dict.fromkeys(AT_ONCE, 0)
     for index in budget.rounds(s.rounds, 0.5):
         for slots, decoder in decoders.items():
-            tails = at_key(decoder, places[slots], s.short, index % s.keys)
-            found, _, taken = suggest(decoder, tails, s.written)
+            at = at_key(decoder, places[slots], s.short, index % s.keys)
+            found, _, taken = suggest(decoder, at.tails, s.written, at.repeats)
             times[slots] += found
             steps[slots] += taken * slots
     means = {slots: sum(found) / len(found) for slots, found in times.items()}
@@ -253,7 +234,9 @@ def of_many(setup: Setup, budget: Budget) -> Iterator[Row]:
         note = f"mean {1000 * means[slots]:.1f} ms"
         if slots == AT_ONCE[-1]:
             note += f", {means[slots] / means[AT_ONCE[1]]:.2f} times that of {AT_ONCE[1]}"
-        what = f"{slots} at once, {s.written} tokens each, context {s.short}"
+        what = (
+            f"{slots} at once, {s.written} tokens each, context {s.short}, blocks of {setup.best}"
+        )
         yield Row(what, found, len(found) * s.written, steps[slots], note)
 
 
@@ -331,16 +314,6 @@ def embedded(device: torch.device, sizes: Sizes) -> Setup:
     return Setup(trunk, denoiser, text, sizes)
 
 
-def gpu_table(rows: Sequence[Row]) -> str:
-    header = ["", "n", "p50 ms", "p95 ms", "tok/fwd", "note"]
-    cells = []
-    for figures in (row.figures() for row in rows):
-        times = (number(figures[name], ".2f") for name in ("p50_ms", "p95_ms"))
-        rate = number(figures["tokens_per_forward"], ".2f")
-        cells.append([figures["what"], str(figures["n"]), *times, rate, figures["note"]])
-    return table(header, cells)
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--minutes", type=float, default=8.5, help="time for all of it")
@@ -367,7 +340,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     print(f"{where}, torch {torch.__version__}, {spent:.0f} s")
     for line in left_out:
         print(f"left out: {line}")
-    print(gpu_table(rows))
+    print(rows_table(rows))
     return 0
 
 

@@ -109,6 +109,26 @@ def test_right_drafts_are_kept_and_wrong_ones_are_not(right: int) -> None:
     assert written(batch, 6) == [text[begin : begin + 6] for text in batch.texts]
 
 
+def test_given_drafts_are_verified_too() -> None:
+    batch = decoder(6, slots=2)
+    texts = [greedy(prompt, 20) for prompt in PROMPTS[:2]]
+    for slot in range(2):
+        batch.prefill(slot, PROMPTS[slot])
+    assert batch.next == [None, None]
+    first = batch.step()
+    counts = [len(tokens) for tokens in first]
+    assert batch.next == [text[n] for text, n in zip(texts, counts, strict=True)]
+    right = texts[0][counts[0] + 1 : counts[0] + 4]
+    wrong = [(token + 1) % 97 for token in texts[1][counts[1] + 1 : counts[1] + 4]]
+    second = batch.step([right, wrong])
+    assert second[0][:4] == [texts[0][counts[0]], *right]
+    assert second[1] == [texts[1][counts[1]]]
+    found = written(batch, 6)
+    for slot, text in enumerate(texts):
+        begin = counts[slot] + len(second[slot])
+        assert found[slot] == text[begin : begin + 6]
+
+
 def test_prompts_in_chunks_are_prompts_in_one_pass() -> None:
     prompt = [(7 * i) % 90 + 1 for i in range(61)]
     whole, parts = decoder(6), decoder(6)
