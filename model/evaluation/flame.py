@@ -149,16 +149,25 @@ def place(code: CodeType, instruction: int) -> Place | None:
     return Place(f"{module}:{code.co_qualname}", doing)
 
 
-def stack_of(frame: FrameType | None, top: CodeType) -> list[Place]:
-    """This project's part of a stack, from the function that was called by `top`; empty where `top` does not run."""
-    found: list[Place] = []
+Frames = tuple[tuple[CodeType, int], ...]
+"""Code and instruction of every frame, from the innermost."""
+
+
+def frames_below(frame: FrameType | None, top: CodeType) -> Frames:
+    """What `top` has called; empty where `top` does not run."""
+    found: list[tuple[CodeType, int]] = []
     while frame is not None:
         if frame.f_code is top:
-            return found[::-1]
-        if (here := place(frame.f_code, frame.f_lasti)) is not None:
-            found.append(here)
+            return tuple(found)
+        found.append((frame.f_code, frame.f_lasti))
         frame = frame.f_back
-    return []
+    return ()
+
+
+def places(frames: Frames) -> list[Place]:
+    """This project's part of a stack, from the outermost."""
+    found = (place(code, instruction) for code, instruction in reversed(frames))
+    return [one for one in found if one is not None]
 
 
 class Sampler:
@@ -170,24 +179,30 @@ class Sampler:
 
     @contextmanager
     def watching(self, top: CodeType, root: Node) -> Iterator[None]:
-        """Add what passes meanwhile, below the function `top`, to `root`."""
+        """Add what passes meanwhile, below the function `top`, to `root`; names are found afterwards."""
+        seen: dict[Frames, float] = {}
         ended = threading.Event()
         began = self.clock()
-        watcher = threading.Thread(target=self._watch, args=(top, root, began, ended), daemon=True)
+        watcher = threading.Thread(target=self._watch, args=(top, seen, began, ended), daemon=True)
         watcher.start()
         try:
             yield
         finally:
+            passed = self.clock() - began
             ended.set()
             watcher.join()
-            root.add([], max(0.0, self.clock() - began - root.seconds))
+            for frames, seconds in seen.items():
+                root.add(names_of(places(frames)), seconds)
+            root.add([], max(0.0, passed - sum(seen.values())))
 
-    def _watch(self, top: CodeType, root: Node, last: float, ended: threading.Event) -> None:
+    def _watch(
+        self, top: CodeType, seen: dict[Frames, float], last: float, ended: threading.Event
+    ) -> None:
         while not ended.wait(self.every):
-            stack = stack_of(sys._current_frames().get(self.thread), top)
+            frames = frames_below(sys._current_frames().get(self.thread), top)
             now = self.clock()
-            if stack:
-                root.add(names_of(stack), now - last)
+            if frames:
+                seen[frames] = seen.get(frames, 0.0) + now - last
                 last = now
 
 
