@@ -3,8 +3,8 @@
     python -m model.evaluation.flame --out docs/flame.svg
 
 Responsible for sampling the thread that answers, for folding stacks into a tree of named parts, and for the table. It
-knows what the parts are called (`PARTS`), not what they do. Time is that of the clock: a sample counts for all that
-passed since the one before it, so that work which keeps the interpreter's lock is late, but not lost.
+knows what the parts are called (`PARTS`), not what they do. A sample counts for all the time since the one before it,
+so that work which keeps the interpreter's lock is seen late, but not lost.
 """
 
 from __future__ import annotations
@@ -213,10 +213,15 @@ def press(predictor: Predictor, requests: Iterable[Request]) -> None:
 
 
 def profile(
-    predictor: Predictor, mode: Mode, lines: int, keys: int, repeats: int
+    predictor: Predictor,
+    mode: Mode,
+    lines: int,
+    keys: int,
+    repeats: int,
+    clock: Callable[[], float] = time.perf_counter,
 ) -> tuple[Node, int]:
     """The tree of one mode over the warm keys of its traces, and how many keys these were."""
-    sampler, total, pressed = Sampler(), Node(TITLES[mode]), 0
+    sampler, total, pressed = Sampler(clock=clock), Node(TITLES[mode]), 0
     for trace in bench.typed([lines], [mode], keys, repeats):
         first, *warm = trace.requests
         press(predictor, [first])
@@ -290,11 +295,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         "--keys", type=int, default=12, help="keys of each trace; the first is cold"
     )
     parser.add_argument("--limit", type=int, default=6, help="traces of each kind")
+    parser.add_argument(
+        "--processor-time",
+        action="store_true",
+        help="count the processor's time, of all threads, for a machine that does other work",
+    )
     args = parser.parse_args(argv)
+    clock = time.process_time if args.processor_time else time.perf_counter
     predictor = load(args.model, threads=args.threads)
     roots = []
     for mode in bench.MODES:
-        root, keys = profile(predictor, mode, args.lines, args.keys, args.limit)
+        root, keys = profile(predictor, mode, args.lines, args.keys, args.limit, clock)
         roots.append((root, keys))
         print(f"{tree_table(root, keys)}\n")
         if unnamed(root) > LARGE:
@@ -302,6 +313,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     print(parts_table([root for root, _ in roots]))
     if args.out:
         what = f"{args.lines} lines, {args.threads} thread{'s' * (args.threads > 1)}, context warm"
+        what += ", processor time" * args.processor_time
         args.out.write_text(flame_picture.draw(roots, what), encoding="utf-8")
     return 0
 
