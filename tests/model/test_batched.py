@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import fields
+
 import pytest
 import tiny
 import torch
@@ -10,6 +12,7 @@ from model.cache import KeyValueCache, Slot
 from model.denoise import Generation, prefill
 from model.protocol import Stop
 from model.static_cache import StaticCache
+from model.transformer import Layer
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -195,3 +198,33 @@ def test_what_does_not_fit_is_refused_and_changes_nothing() -> None:
         batch.step()
     with pytest.raises(ValueError, match="300 places, but 256 positions"):
         BatchedDecoder(batch.trunk, None, slots=1, capacity=300, size=1)
+
+
+def without_data(layers: list[Layer]) -> None:
+    for layer in layers:
+        for field in fields(layer):
+            value = getattr(layer, field.name)
+            if isinstance(value, Tensor):
+                setattr(layer, field.name, value.to("meta"))
+            elif value is not None:
+                value.weight, value.padded = value.weight.to("meta", torch.bfloat16), False
+
+
+def test_a_step_asks_nothing_of_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without data whatever waits for a value fails, as it would while a graph is captured; so do mixed devices."""
+    trunk = tiny.random_trunk()
+    denoiser = tiny.random_denoiser(trunk)
+    without_data([*trunk.layers, *denoiser.layers])
+    for name in ("embedding", "norm", "cos", "sin"):
+        setattr(trunk, name, getattr(trunk, name).to("meta"))
+    for linear in (trunk.unembed, denoiser.fuse):
+        linear.weight = linear.weight.to("meta", torch.bfloat16)  # type: ignore[attr-defined]
+        linear.padded = False  # type: ignore[attr-defined]
+    denoiser.norm, trunk.device = denoiser.norm.to("meta"), torch.device("meta")
+    monkeypatch.setattr(BatchedDecoder, "rewind", lambda self, lengths: None)
+    batch = BatchedDecoder(trunk, denoiser, slots=3, capacity=64, size=6, rows=8)
+    assert batch._work_of_encoding().shape == (3,)
+    found = batch._work_of_step()
+    assert (found.shape, found.dtype) == ((3, 8), torch.long)
+    with pytest.raises(RuntimeError, match="meta"):
+        found.tolist()
