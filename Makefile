@@ -5,7 +5,7 @@ PY := $(VENV)/bin/python
 VSCODE := editors/vscode
 export PYTHONPATH := $(CURDIR)
 
-.PHONY: demo test lint typecheck lsp lsp-tcp serve eval bench data train-smoke format vscode test-vscode test-vscode-e2e clean
+.PHONY: demo test lint typecheck lsp lsp-tcp serve eval bench flame data train-smoke format vscode test-vscode test-vscode-e2e clean
 
 demo: $(VENV)/.run  ## the main job: a server, a real file, real edits, the embedded model
 	$(PY) -m lsp_server demo
@@ -45,6 +45,9 @@ eval: $(VENV)/.run  ## score the embedded model and its causal baseline on the p
 
 bench: $(VENV)/.run  ## speed over editing traces
 	$(PY) -m lsp_server bench
+
+flame: $(VENV)/.run  ## where the time of one key goes, as a table and as docs/flame.svg
+	$(PY) -m model.evaluation.flame --processor-time --out docs/flame.svg
 
 vscode: $(VSCODE)/node_modules/.installed  ## the VS Code extension, as editors/vscode/redraft.vsix
 	cd $(VSCODE) && npm run -s package

@@ -49,6 +49,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     if not (options.client or options.memory):
         return cli.run("bench", options)
+    if options.llama:
+        print(
+            "redraft bench: --llama is measured in one process, without a server", file=sys.stderr
+        )
+        return 2
     try:
         if options.picture:
             picture.check(options.picture)
@@ -153,9 +158,19 @@ def _memory(options: argparse.Namespace, folder: Path) -> None:
             rows.append({"requests": asked, "resident": now, "most": most})
             print(f"after {asked} requests: {mib(now)}, at most {mib(most)}", flush=True)
         predictions = editor.status()["predictions"]
+    print(bench_figures.memory_note(rows))
     print(f"the model was asked {predictions} times; load average {bench_figures.load(_load())}")
     if options.json:
-        report = {"loaded": loaded[0], "rows": rows, "predictions": predictions}
+        growth = {
+            "all": bench_figures.growth(rows),
+            "second_half": bench_figures.growth(rows[len(rows) // 2 :]),
+        }
+        report = {
+            "loaded": loaded[0],
+            "rows": rows,
+            "bytes_per_request": growth,
+            "predictions": predictions,
+        }
         write_json(report, options.json)
 
 

@@ -6,6 +6,7 @@ Responsible for figures; knows nothing of servers or of how they are asked.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from statistics import linear_regression
 from typing import TYPE_CHECKING, Any
 
 from model.evaluation.bench import WORK, number, work_cells, work_of
@@ -80,6 +81,30 @@ def client_table(summaries: Sequence[Mapping[str, Any]]) -> str:
 
 def mib(size: int) -> str:
     return f"{size / 2**20:.0f} MiB"
+
+
+def growth(rows: Sequence[Mapping[str, int]]) -> float | None:
+    """Bytes that `resident` grows by with each of `requests`, by least squares; None for fewer than two rows."""
+    if len(rows) < 2:
+        return None
+    return linear_regression(
+        [float(row["requests"]) for row in rows], [float(row["resident"]) for row in rows]
+    ).slope
+
+
+def memory_note(rows: Sequence[Mapping[str, int]]) -> str:
+    """How memory went: the first row, the last, and the growth over all and over the second half."""
+    if not rows:
+        return "too few requests to tell how memory goes"
+    first, last = (f"{mib(row['resident'])} after {row['requests']}" for row in (rows[0], rows[-1]))
+    grown = [
+        "unknown" if slope is None else f"{1000 * slope / 2**20:+.1f} MiB"
+        for slope in (growth(rows), growth(rows[len(rows) // 2 :]))
+    ]
+    return (
+        f"first {first} requests, last {last}; "
+        f"growth in 1,000 requests: {grown[0]}, in the second half {grown[1]}"
+    )
 
 
 def load(averages: Sequence[float] | None) -> str:

@@ -38,6 +38,7 @@ EXTRAS: Mapping[str, str] = {
     ),
     **dict.fromkeys(("fastapi", "starlette", "uvicorn", "prometheus_client", "pydantic"), "serve"),
     "httpx2": "remote",
+    "llama_cpp": "llama",
     "ray": "cluster",
 }
 """Libraries that not everybody needs, and the extra that brings them."""

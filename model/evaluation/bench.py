@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import platform
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -107,18 +107,20 @@ def typing_trace(
     return requests
 
 
-def replay(
-    predictors: Mapping[str, Predictor],
-    sizes: Sequence[int] = SIZES,
-    modes: Sequence[Mode] = MODES,
-    keys: int = 12,
-    repeats: int = 2,
-    deadline: float | None = None,
-) -> Iterator[Sample]:
-    """Ask every predictor each request of every trace; who comes first alternates from key to key.
+@dataclass(frozen=True)
+class Typed:
+    """One trace to be replayed: its requests, in order, and the `repeat` that it belongs to."""
 
-    `deadline` in seconds for each request.
-    """
+    repeat: int
+    lines: int
+    mode: Mode
+    requests: Sequence[Request]
+
+
+def typed(
+    sizes: Sequence[int] = SIZES, modes: Sequence[Mode] = MODES, keys: int = 12, repeats: int = 2
+) -> Iterator[Typed]:
+    """A typing trace for each size and mode, `repeats` times at different places."""
     lines = source_lines()
     for repeat in range(repeats):
         for size in sizes:
@@ -126,13 +128,22 @@ def replay(
                 label = f"trace_{repeat}_{size}_{mode}"
                 place = (repeat + 1) / (repeats + 1)
                 requests = typing_trace(excerpt(lines, size), mode, keys, label, place)
-                for number, request in enumerate(requests):
-                    names = list(predictors)
-                    for name in names if number % 2 == repeat % 2 else names[::-1]:
-                        prediction = answer(
-                            predictors[name], request, Stop(deadline), threshold=0.0
-                        )
-                        yield sample(name, size, mode, number > 0, prediction)
+                yield Typed(repeat, size, mode, requests)
+
+
+def replay(
+    predictors: Mapping[str, Predictor], traces: Iterable[Typed], deadline: float | None = None
+) -> Iterator[Sample]:
+    """Ask every predictor each request of every trace; who comes first alternates from key to key.
+
+    `deadline` in seconds for each request.
+    """
+    for trace in traces:
+        for number, request in enumerate(trace.requests):
+            names = list(predictors)
+            for name in names if number % 2 == trace.repeat % 2 else names[::-1]:
+                prediction = answer(predictors[name], request, Stop(deadline), threshold=0.0)
+                yield sample(name, trace.lines, trace.mode, number > 0, prediction)
 
 
 def sample(run: str, lines: int, mode: Mode, warm: bool, prediction: Prediction) -> Sample:

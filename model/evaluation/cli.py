@@ -1,7 +1,7 @@
 """The commands `redraft predict`, `redraft eval` and `redraft bench`.
 
-Responsible for their options, for loading the predictor that they name and for exit codes (0: done,
-1: done, but some cases gave an error, 2: could not begin). It knows nothing of LSP.
+Responsible for the options of the first two and for exit codes (0: done, 1: done, but some cases gave an error, 2:
+could not begin). It knows nothing of LSP.
 """
 
 from __future__ import annotations
@@ -13,24 +13,25 @@ import time
 from collections.abc import Iterable, Mapping
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import Any, TypeVar
 
 from model import bounds
-from model.evaluation import bench, bench_picture, picture
-from model.evaluation.baseline import PropagateLastSubstitution
+from model.evaluation import bench, bench_run, loading, picture
 from model.evaluation.benchmarks import FILES, SAMPLES, benchmark_cases
 from model.evaluation.cases import BadCase, Case, Output, open_lines, read_cases
-from model.evaluation.predict import Settings, interleaved, predict_all
+from model.evaluation.loading import (
+    UsageError,
+    load_compared,
+    load_predictor,
+    load_runs,
+    settings_of,
+)
+from model.evaluation.predict import interleaved, predict_all
 from model.evaluation.progress import progress
 from model.evaluation.report import score_tables, write_json
 from model.evaluation.score import Checker, Score, grouped, score
-from model.evaluation.variants import VariantError, build, ladder, parse_variant
-from model.library import load
+from model.evaluation.variants import VariantError
 from model.protocol import Predictor
-
-if TYPE_CHECKING:
-    from model.denoise import Decoding
-    from model.local import LocalPredictor
 
 COMMANDS = {
     "predict": "answer headless cases, one JSON object a line",
@@ -38,20 +39,14 @@ COMMANDS = {
     "bench": "measure speed over editing traces",
 }
 
-PROPAGATE = "propagate"
-
 T = TypeVar("T")
-
-
-class UsageError(Exception):
-    """The command cannot begin; the message is for the user."""
 
 
 def add_arguments(command: str, parser: argparse.ArgumentParser) -> None:
     """Add the options of `predict`, `eval` or `bench` to a parser."""
     if command not in COMMANDS:
         raise ValueError(f"unknown command {command!r}")
-    _add_predictor(parser)
+    loading.add_options(parser)
     if command == "predict":
         parser.add_argument("cases", nargs="?", default="-", help="JSONL file (.gz, - for stdin)")
         parser.add_argument("--out", default="-", help="predictions file (.gz, - for stdout)")
@@ -62,39 +57,7 @@ def add_arguments(command: str, parser: argparse.ArgumentParser) -> None:
     elif command == "eval":
         _add_eval(parser)
     else:
-        _add_bench(parser)
-
-
-def _add_predictor(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("predictor")
-    group.add_argument(
-        "--model",
-        default="embedded",
-        help="embedded, a model folder, a pulled model, scripted:FILE, or propagate: no model, the last edit's "
-        "substitution at the nearest place (default: embedded)",
-    )
-    group.add_argument(
-        "--instruct",
-        action="store_true",
-        help="ask a model that follows instructions for what it was not trained to do",
-    )
-    group.add_argument("--device", default="auto", help="auto, cpu, cuda, ... (default: auto)")
-    group.add_argument(
-        "--threads", type=bounds.threads, metavar="N", help="processor threads of the model"
-    )
-    group.add_argument("--decoding", choices=("auto", "causal", "refine", "block"), default="auto")
-    group.add_argument(
-        "--threshold",
-        type=bounds.real(0, 1),
-        metavar="P",
-        help="least confidence to show (default: model's)",
-    )
-    group.add_argument(
-        "--deadline-ms",
-        type=bounds.real(0),
-        metavar="MS",
-        help="time limit for each case (default: none)",
-    )
+        bench_run.add_options(parser)
 
 
 def _add_eval(parser: argparse.ArgumentParser) -> None:
@@ -136,29 +99,9 @@ def _add_eval(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures as JSON")
 
 
-def _add_bench(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--lines",
-        type=bounds.count,
-        nargs="+",
-        default=list(bench.SIZES),
-        help="sizes of the edited file",
-    )
-    parser.add_argument("--mode", choices=bench.MODES, action="append", help="one mode only")
-    parser.add_argument("--keys", type=bounds.count, default=12, help="keys typed in each trace")
-    parser.add_argument(
-        "--limit", type=bounds.count, default=2, metavar="N", help="traces of each kind"
-    )
-    parser.add_argument("--no-baseline", action="store_true", help="leave causal decoding out")
-    parser.add_argument(
-        "--picture", type=Path, metavar="FILE", help="draw how long answers took (.svg, .png)"
-    )
-    parser.add_argument("--json", "--out", type=Path, metavar="FILE", help="write the figures")
-
-
 def run(command: str, args: argparse.Namespace) -> int:
     """Carry a command out; returns the exit code."""
-    commands = {"predict": run_predict, "eval": run_eval, "bench": run_bench}
+    commands = {"predict": run_predict, "eval": run_eval, "bench": bench_run.run}
     try:
         return commands[command](args)
     except BrokenPipeError:
@@ -166,32 +109,6 @@ def run(command: str, args: argparse.Namespace) -> int:
     except (UsageError, VariantError, picture.PictureError, OSError) as error:
         print(f"redraft {command}: {error}", file=sys.stderr)
         return 2
-
-
-def load_predictor(args: argparse.Namespace, decoding: Decoding | None = None) -> Predictor:
-    """Load what `--model` names; UsageError in words for the user when that fails."""
-    name: str = args.model
-    try:
-        if name.startswith("scripted:"):
-            from model.scripted import ScriptedPredictor
-
-            return ScriptedPredictor.load(Path(name.removeprefix("scripted:")).expanduser())
-        if name == PROPAGATE:
-            return PropagateLastSubstitution()
-        return load(
-            name,
-            device=args.device,
-            threads=args.threads or None,
-            decoding=decoding or args.decoding,
-            instruct=args.instruct,
-        )
-    except Exception as error:  # whatever is wrong with a model is the user's to read
-        raise UsageError(f"cannot load model {name}: {error}") from error
-
-
-def settings_of(args: argparse.Namespace) -> Settings:
-    deadline = None if args.deadline_ms is None else args.deadline_ms / 1000
-    return Settings(threshold=args.threshold, deadline=deadline)
 
 
 def run_predict(args: argparse.Namespace) -> int:
@@ -301,7 +218,7 @@ def scored_runs(args: argparse.Namespace, cases: list[Case]) -> dict[str, list[S
     if args.compare is None:
         predictors = load_runs(args, None)
     else:
-        first, predictors = load_compared(args, cases)
+        first, predictors = load_compared(args, [case.request.mode for case in cases])
     checker = Checker() if args.execute else None
     runs: dict[str, list[Score]] = {name: [] for name in predictors}
     outputs = [Output(target_of(args.out, name, number)) for number, name in enumerate(predictors)]
@@ -323,66 +240,3 @@ def target_of(out: str | None, name: str, number: int) -> str | None:
         return None
     path, plain = Path(out), re.sub(r"[^\w.]+", "-", name)
     return str(path.with_name(f"{path.stem}.{plain}{path.suffix}"))
-
-
-def load_compared(
-    args: argparse.Namespace, cases: list[Case]
-) -> tuple[Predictor | None, dict[str, Predictor]]:
-    """The checkpoint, if one is needed, and the variants of it that `--compare` names."""
-    names = args.compare or ladder([case.request.mode for case in cases])
-    variants = {name: parse_variant(name) for name in names if name != PROPAGATE}
-    runs: dict[str, Predictor] = {}
-    base = load_predictor(args) if variants else None
-    for name in names:
-        if name == PROPAGATE:
-            runs[name] = PropagateLastSubstitution()
-        elif hasattr(base, "bundle"):
-            runs[name] = build(variants[name], cast("LocalPredictor", base))
-        else:
-            raise UsageError(f"--compare {name}: {args.model} has no weights to decode with")
-    return base, runs
-
-
-def load_runs(args: argparse.Namespace, baseline: Decoding | None) -> dict[str, Predictor]:
-    """The predictors to measure, by the name of their run; the one asked about is first."""
-    name = "redraft" if args.decoding == "auto" else args.decoding
-    if args.model == PROPAGATE:
-        name = PROPAGATE
-    runs = {name: load_predictor(args)}
-    if baseline and baseline not in runs:
-        runs[baseline] = load_predictor(args, decoding=baseline)
-    return runs
-
-
-def run_bench(args: argparse.Namespace) -> int:
-    if args.picture:
-        picture.check(args.picture)
-    predictors = load_runs(args, None if args.no_baseline else "causal")
-    loaded = bench.peak_memory()
-    deadline = settings_of(args).deadline
-    modes = args.mode or bench.MODES
-    total = len(predictors) * len(args.lines) * len(modes) * args.keys * args.limit
-    replayed = bench.replay(predictors, args.lines, modes, args.keys, args.limit, deadline)
-    samples = list(progress(replayed, "bench", total))
-    summaries = bench.groups(samples)
-    print(bench.bench_table(summaries))
-    peak = bench.peak_memory()
-    if peak is not None and loaded is not None:
-        runs = f"{len(predictors)} predictor{'s' if len(predictors) > 1 else ''}"
-        print(f"peak memory {peak / 2**20:.0f} MiB ({loaded / 2**20:.0f} with {runs} loaded)")
-    if args.picture:
-        bench_picture.draw(args.picture, "redraft bench", bench.bars(summaries))
-    if args.json:
-        report = {
-            "model": args.model,
-            "names": {name: predictor.name for name, predictor in predictors.items()},
-            "machine": bench.machine(),
-            "keys": args.keys,
-            "traces": args.limit,
-            "groups": summaries,
-            "peak_memory": peak,
-            "loaded_memory": loaded,
-            "samples": [vars(one) for one in samples],
-        }
-        write_json(report, args.json)
-    return 0

@@ -56,7 +56,9 @@ def test_memory_is_told_as_requests_go_on(script: str, capsys: pytest.CaptureFix
     rows = capsys.readouterr().out.splitlines()
     assert rows[1].startswith("after 200 requests: ")
     assert rows[2].startswith("after 400 requests: ")
-    assert rows[3].startswith("the model was asked ")
+    assert rows[3].startswith("first ")
+    assert rows[3].endswith("in the second half unknown")
+    assert rows[4].startswith("the model was asked ")
 
 
 def test_a_model_that_cannot_be_loaded_ends_the_measurement(

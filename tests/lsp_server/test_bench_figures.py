@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from lsp_server.bench_client import Sample, sample
-from lsp_server.bench_figures import client_table, groups, others
+from lsp_server.bench_figures import client_table, groups, growth, memory_note, others
 
 
 def asked(kind: str, latency_ms: float, cached: float = 0.0) -> Sample:
@@ -45,3 +47,15 @@ def test_a_sample_tells_who_answered() -> None:
     one = sample("fim", 50, "type", 9.0, False, before, after)
     assert (one.source, one.forwards, one.tokens, one.model_ms) == ("model", 4, 9, 7)
     assert (one.prompt_tokens, one.cached_tokens) == (80.0, 60.0)
+
+
+def test_growth_of_memory_is_told_for_all_and_for_the_second_half() -> None:
+    sizes = [100, 140, 150, 150, 151, 152]
+    rows = [{"requests": 200 * (n + 1), "resident": size * 2**20} for n, size in enumerate(sizes)]
+    assert growth(rows[:1]) is None
+    assert growth(rows[3:]) == pytest.approx(2**20 / 200)
+    assert memory_note(rows) == (
+        "first 100 MiB after 200 requests, last 152 MiB after 1200; "
+        "growth in 1,000 requests: +41.9 MiB, in the second half +5.0 MiB"
+    )
+    assert memory_note([]).startswith("too few requests")

@@ -38,7 +38,8 @@ def test_a_trace_types_one_line_key_by_key() -> None:
 def test_replay_asks_everybody_the_same() -> None:
     one = FakePredictor(lambda request: (), features={"prompt_tokens": 10, "cached_tokens": 8})
     two = FakePredictor(lambda request: (Edit(0, 0, "# x\n"),))
-    samples = list(bench.replay({"one": one, "two": two}, [50], ["fim"], keys=3, repeats=2))
+    traces = bench.typed([50], ["fim"], keys=3, repeats=2)
+    samples = list(bench.replay({"one": one, "two": two}, traces))
     assert one.asked == two.asked
     assert len(one.asked) == 6
     assert [sample.run for sample in samples[:4]] == ["one", "two", "two", "one"]

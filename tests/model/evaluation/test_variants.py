@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tiny import random_bundle
 
-from model.evaluation import cli, picture
+from model.evaluation import cli, loading, picture
 from model.evaluation.cases import encode, parse_row
 from model.evaluation.predict import Settings, interleaved
 from model.evaluation.score import Score
@@ -153,7 +153,7 @@ def compare(
     *arguments: str,
 ) -> int:
     base = tiny()
-    monkeypatch.setattr(cli, "load_predictor", lambda *_: base)
+    monkeypatch.setattr(loading, "load_predictor", lambda *_: base)
     return call(tmp_path, "--threshold", "0.1", *arguments)
 
 
