@@ -48,9 +48,9 @@ class Part:
 
 
 PARTS = (
-    Part(r"model\.linear:Int8Linear\.__call__", "", r"self\.few\("),
-    Part(r"model\.linear:Int8Linear\.__call__", "int8 products", r"torch\._int_mm|torch\.ops"),
-    Part(r"model\.linear:Int8Linear\.__call__", "rounding of activations"),
+    Part(r"model\.linear:(Packed|Unpacked)\.__call__", "int8 products"),
+    Part(r"model\.linear:Int8Linear\.__call__", "", r"self\.product\("),
+    Part(r"model\.linear:Int8Linear\.__call__", "scales of rows"),
     Part(r"model\.linear:(\w+)Linear\.__call__", r"\1 products"),
     Part(r"model\.transformer:attend", "attention"),
     Part(r"model\.transformer:rms_norm", "norms"),
@@ -68,10 +68,11 @@ PARTS = (
     Part(r"model\.word:likely_rest", "word at the cursor"),
     Part(r"model\.complete:Completer\._posterior", "judge of endings"),
     Part(r"model\.complete:Completer\._others", "other beginnings"),
-    Part(r"model\.locate:judge_drafts", "judge of drafts"),
+    Part(r"model\.locate:DraftJudge\.judge", "judge of drafts"),
+    Part(r"model\.judge:Aside\.read", "reading the newest edit"),
     Part(r"model\.judge:", "one pass over branches"),
     Part(r"model\.draft(_\w+)?:", "drafts by rules"),
-    Part(r"model\.context:", "choice of context"),
+    Part(r"model\.(context|excerpts):", "choice of context"),
     Part(r"model\.(prompt|tokenizer):", "tokenize"),
     Part(r"model\.cache:", "prefix cache"),
     Part(r"model\.(gate|features|candidate):", "gate"),

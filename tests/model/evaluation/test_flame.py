@@ -48,13 +48,18 @@ def test_the_expression_tells_what_a_function_is_at() -> None:
 def test_the_project_names_its_own_parts() -> None:
     answering = ["model.answer:answer", "model.local:LocalPredictor.predict"]
     trunk = ["model.denoise:Decoder.generate", "model.transformer:Transformer.forward"]
-    product = "model.linear:Int8Linear.__call__ torch._int_mm((x / scale)"
+    product = [
+        "model.linear:Int8Linear.__call__ self.product(x / peak)",
+        "model.linear:Packed.__call__ x",
+    ]
+    scales = "model.linear:Int8Linear.__call__ torch.linalg.vector_norm(x"
     assert names_of(stack(*answering)) == []
     assert names_of(stack(*answering, *trunk)) == ["continuation", "trunk", "cache writes and sums"]
     inner = ["continuation", "trunk", "int8 products"]
     layer = "model.transformer:Layer.feed_forward"
-    assert names_of(stack(*answering, *trunk, layer, product)) == inner
-    few = ["model.linear:Int8Linear.__call__ self.few(x)", "model.linear:Float16Linear.__call__ x"]
+    assert names_of(stack(*answering, *trunk, layer, *product)) == inner
+    assert names_of(stack(*answering, *trunk, layer, scales))[2:] == ["scales of rows"]
+    few = ["model.linear:Float16Linear.__call__ x"]
     assert names_of(stack(*answering, *trunk, *few)) == [
         "continuation",
         "trunk",

@@ -109,7 +109,7 @@ def test_lossless_variants_agree_and_drafts_can_be_left_out() -> None:
         for name in ("causal", "refine", "block", "block:bound=0.1")
     }
     assert len({answer.edits for answer in answers.values()}) == 1
-    edit = Request("next_edit", "a.py", TEXT, 9, history=(DIFF,))
+    edit = Request("next_edit", "a.py", TEXT, 0, history=(DIFF,))
     drafted = build(parse_variant("auto"), base).predict(edit, Stop())
     without = build(parse_variant("auto:drafts=off"), base).predict(edit, Stop())
     assert {line for line, _ in drafted.where} == {1, 2}
