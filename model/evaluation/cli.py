@@ -19,7 +19,8 @@ from model import bounds
 from model.evaluation import bench, bench_picture, picture
 from model.evaluation.baseline import PropagateLastSubstitution
 from model.evaluation.benchmarks import FILES, SAMPLES, benchmark_cases
-from model.evaluation.cases import BadCase, Case, Output, open_lines, read_cases
+from model.evaluation.cases import BadCase, Case, open_lines, read_cases
+from model.evaluation.output import Output
 from model.evaluation.predict import Settings, interleaved, predict_all
 from model.evaluation.progress import progress
 from model.evaluation.report import score_tables, write_json

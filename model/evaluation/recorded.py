@@ -14,7 +14,7 @@ from typing import Any
 
 from diffing.edits import Edit
 from model.candidate import Candidate
-from model.evaluation.cases import Output, whole_rows
+from model.evaluation.output import Output, whole_rows
 from model.protocol import Request
 
 DIGITS = 5

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from model.evaluation import cli
-from model.evaluation.cases import encode
+from model.evaluation.output import encode
 
 CASES = [
     {
