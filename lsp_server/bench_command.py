@@ -22,6 +22,7 @@ from model.evaluation import bench, bench_picture, cli, picture
 from model.evaluation.progress import progress
 from model.evaluation.report import write_json
 from model.evaluation.traces import JUMPS
+from model.targets import TargetError
 
 STARTS = 3
 SOAK_EVERY = 200
@@ -50,12 +51,11 @@ def run(options: argparse.Namespace) -> int:
     if not (options.client or options.memory):
         return cli.run("bench", options)
     try:
-        if options.picture:
-            picture.check(options.picture)
+        cli.check_targets(None, options.json, options.picture)
         with tempfile.TemporaryDirectory(prefix="redraft-bench-") as name:
             measure = _memory if options.memory else _client
             measure(options, Path(name).resolve())
-    except (ServerGone, picture.PictureError) as error:
+    except (ServerGone, picture.PictureError, TargetError) as error:
         print(f"redraft bench: {error}", file=sys.stderr)
         return 2
     return 0

@@ -10,7 +10,6 @@ compressed.
 from __future__ import annotations
 
 import gzip
-import io
 import json
 import math
 import os
@@ -24,6 +23,10 @@ from diffing import edits as editing
 from diffing.positions import LineIndex
 from model.evaluation.cases import BadCase, Case, Id, open_lines
 from model.protocol import Prediction
+
+
+class RowError(ValueError):
+    """A file does not hold rows; the message names the line."""
 
 
 def prediction_row(case: Case, prediction: Prediction) -> dict[str, Any]:
@@ -83,7 +86,7 @@ class Output:
 
     With `resume` answers of an earlier run are kept, errors and a last line that was cut off are
     not, and `done` tells which cases need no answer any more; at the end the rows are in the order of the questions.
-    `None` writes nowhere.
+    `None` writes nowhere. Raises `RowError` where there is something else to resume from.
     """
 
     def __init__(self, target: str | Path | None, *, resume: bool = False) -> None:
@@ -139,19 +142,32 @@ class Output:
 
 
 def whole_rows(path: Path) -> list[dict[str, Any]]:
-    """The rows of a predictions file that were written in full."""
+    """The rows of a file that were written in full: a last one that was cut off is passed over.
+
+    Raises `RowError` for a file of something else, which must not be written over.
+    """
     rows: list[dict[str, Any]] = []
     try:
         with open_lines(path) as lines:
-            for line in lines:
-                if not line.endswith(b"\n"):
-                    break
-                row = json.loads(line)
-                if isinstance(row, dict):
-                    rows.append(row)
-    except (EOFError, gzip.BadGzipFile, json.JSONDecodeError, io.UnsupportedOperation):
+            for number, line in enumerate(lines, 1):
+                if line.endswith(b"\n"):
+                    rows.append(read_row(path, number, line))
+    except EOFError:
         pass
+    except gzip.BadGzipFile as error:
+        raise RowError(f"{path}: {error}") from error
     return rows
+
+
+def read_row(path: str | Path, number: int, line: bytes) -> dict[str, Any]:
+    """One line of a file of rows. Raises `RowError`."""
+    try:
+        row = json.loads(line)
+    except ValueError:
+        row = None
+    if not isinstance(row, dict):
+        raise RowError(f"{path}, line {number}: not an object in JSON")
+    return row
 
 
 def in_order(
