@@ -55,6 +55,11 @@ class Work:
     prompt: int = 0
     denoising_steps: int = 0
 
+    def read(self, prompt: int, cached: int) -> None:
+        """A prompt of so many tokens was read, and so many of them were encoded already."""
+        self.prompt += prompt
+        self.cached += cached
+
     def add(self, made: Generation) -> None:
         self.forwards += made.forwards
         self.denoising_steps += made.denoising_steps
@@ -165,7 +170,7 @@ class LocalPredictor:
             return []
         settled = replace(request, history=settled_history(request))
         prompt = self.writer.fim(request.path, self.contexts.build(settled))
-        self._account(work, prompt.tokens)
+        work.read(len(prompt.tokens), self.bundle.prefixes.shared(prompt.tokens))
         found, made = self.completer.complete(
             prompt.tokens, prompt.required, request, stop, prompt.reference
         )
@@ -192,7 +197,14 @@ class LocalPredictor:
             return []
         context = self._history_only(request)
         found = judge_drafts(
-            self.bundle, self.writer, request, context, proposals, self.contexts.budget, stop
+            self.bundle,
+            self.writer,
+            request,
+            context,
+            proposals,
+            self.contexts.budget,
+            stop,
+            work.read,
         )
         work.forwards += bool(found)
         candidates = []
@@ -215,10 +227,6 @@ class LocalPredictor:
                 break
             kept.append(diff)
         return Context((), "", tuple(reversed(kept)), "", "", 0, 0, 0, {})
-
-    def _account(self, work: Work, tokens: list[int]) -> None:
-        work.prompt = len(tokens)
-        work.cached = self.bundle.prefixes.shared(tokens)
 
 
 def wanted_context(tokens: int | None, device: torch.device) -> int:

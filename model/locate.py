@@ -7,7 +7,7 @@ recent edits and the lines before. Knows nothing of how drafts are made or what 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -116,8 +116,12 @@ def judge_drafts(
     drafts: Iterable[Draft],
     budget: int,
     stop: Stop,
+    used: Callable[[int, int], None] = lambda prompt, cached: None,
 ) -> list[Judged]:
-    """Judge as many of `drafts`, in order, as one prompt of `budget` tokens and one pass over the branches cover."""
+    """Judge as many of `drafts`, in order, as one prompt of `budget` tokens and one pass over the branches cover.
+
+    `used` is told how many tokens the prompt has and how many of them were encoded already.
+    """
     lines = request.text.split("\n")
     *older, newest = context.history or ("",)
     history = writer.preamble(replace(context, history=tuple(older)))
@@ -127,6 +131,7 @@ def judge_drafts(
     chosen, ids, starts = _excerpts(writer, lines, placed, head, budget - len(aside.tokens))
     if not chosen:
         return []
+    used(len(ids) + len(aside.tokens), bundle.prefixes.shared(ids))
     slot = bundle.prefixes.acquire(ids)
     prefill(bundle.trunk, slot, ids, stop)
     branches: list[Branch] = []

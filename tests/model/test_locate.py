@@ -64,7 +64,16 @@ def test_drafts_that_do_not_fit_the_budget_are_left_out() -> None:
     context = Context((), "", (), "", "", 0, 0, 0, {})
     request = Request("next_edit", "a.py", TEXT, 0)
     proposals = [draft(TEXT, "old", "new", TEXT.index(f"line_{i} ")) for i in (50, 2, 30)]
-    judged = judge_drafts(bundle, writer, request, context, proposals, 120, Stop())
+    used: list[tuple[int, int]] = []
+
+    def note(prompt: int, cached: int) -> None:
+        used.append((prompt, cached))
+
+    judged = judge_drafts(bundle, writer, request, context, proposals, 120, Stop(), note)
+    judge_drafts(bundle, writer, request, context, proposals, 120, Stop(), note)
+    (size, fresh), (again, cached) = used
+    assert (fresh, again) == (0, size)
+    assert size - 1 <= cached <= size <= 120
     assert [j.draft for j in judged] == proposals[:2]
 
 
