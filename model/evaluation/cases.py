@@ -75,6 +75,8 @@ def parse_row(row: Mapping[str, Any], default_id: Id = "") -> Case:
     mode = row.get("mode") or "next_edit"
     if mode not in ("fim", "next_edit"):
         raise CaseError(f"`mode` must be 'fim' or 'next_edit', not {mode!r}")
+    if not isinstance(row.get("meta") or {}, dict):
+        raise CaseError(f"`meta` must be an object, not {_kind(row['meta'])}")
     expected = None if row.get("expected") is None else _strings(row, "expected")
     options: dict[str, Any] = {
         name: _integer(row[name], name, 1)

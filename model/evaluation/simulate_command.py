@@ -37,7 +37,7 @@ SECONDS_BETWEEN = 10.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("cases", type=Path, help="JSONL file of cases with `expected` and `meta`")
+    parser.add_argument("cases", type=Path, help="JSONL file of cases with `expected`")
     parser.add_argument(
         "--record", type=Path, required=True, help="what the model proposed: read, and added to"
     )
@@ -96,7 +96,7 @@ def run(args: argparse.Namespace) -> int:
         gates = {str(path): Gate.read(path) for path in args.gate or [folder / FILE]}
         traces = list(read_traces(args.cases, args.limit, args.pauses))
         if not traces:
-            raise ValueError(f"{args.cases} holds no case with `expected` and `meta`")
+            raise ValueError(f"{args.cases} holds no case with `expected`")
         check_file(args.out)
         if args.offline and not args.record.exists():
             raise ValueError(f"there is no record {args.record} to work from --offline")

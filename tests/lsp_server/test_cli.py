@@ -97,7 +97,7 @@ def test_a_number_out_of_bounds_is_refused(capsys: pytest.CaptureFixture[str]) -
         ("bench --client --json {0}/none/x.json", "there is no folder"),
         ("models export embedded --out {0}/file/x", "/file is not a folder"),
         ("simulate {0}/none.jsonl --record {0}/record", "none.jsonl"),
-        ("simulate {0}/file --record {0}/record", "holds no case with `expected` and `meta`"),
+        ("simulate {0}/file --record {0}/record", "holds no case with `expected`"),
     ],
 )
 def test_what_is_wrong_with_the_words_is_said_first(

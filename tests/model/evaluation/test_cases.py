@@ -99,6 +99,7 @@ def test_cursor_counts_code_points(text: str, cursor: tuple[int, int], offset: i
         ),
         ({"related": [{"path": "x"}]}, "`related[0]` must be an object"),
         ({"expected": "text"}, "`expected` must be a list"),
+        ({"meta": "jump"}, "`meta` must be an object, not a string"),
         ({"id": [1]}, "`id` must be a string or an integer"),
         ({"max_tokens": 0}, "`max_tokens` must be at least 1"),
     ],
