@@ -18,10 +18,11 @@ from lsp_server.bench_client import BenchEditor, Sample
 from lsp_server.bench_figures import mib
 from lsp_server.process_client import ServerGone
 from model import bounds
-from model.evaluation import bench, bench_picture, cli, picture
+from model.evaluation import bench, bench_picture, cli, loading, picture
 from model.evaluation.progress import progress
 from model.evaluation.report import write_json
 from model.evaluation.traces import JUMPS
+from model.targets import TargetError
 
 STARTS = 3
 SOAK_EVERY = 200
@@ -55,12 +56,11 @@ def run(options: argparse.Namespace) -> int:
         )
         return 2
     try:
-        if options.picture:
-            picture.check(options.picture)
+        loading.check_targets(options.json, options.picture)
         with tempfile.TemporaryDirectory(prefix="redraft-bench-") as name:
             measure = _memory if options.memory else _client
             measure(options, Path(name).resolve())
-    except (ServerGone, picture.PictureError) as error:
+    except (ServerGone, picture.PictureError, TargetError) as error:
         print(f"redraft bench: {error}", file=sys.stderr)
         return 2
     return 0

@@ -21,10 +21,12 @@ from typing import Literal, NamedTuple
 
 from lsp_server import __version__
 from lsp_server.engine import SCRIPT_VARIABLE, ModelChoice, load_predictor
+from model.feedback import data_folder
 from model.footprint import memory_gib
 from model.library import EMBEDDED, chosen
 from model.protocol import Request, Stop
-from model.remote.consent import ConsentError, Consents
+from model.remote.consent import ConsentError, Consents, config_folder
+from model.targets import TargetError, check_folder
 
 Verdict = Literal["ok", "note", "wrong"]
 
@@ -199,6 +201,17 @@ def _services(options: argparse.Namespace) -> Iterator[Finding]:
         yield Finding("wrong", "services", "httpx2 is missing: pip install 'redraft[remote]'")
 
 
+def _home(options: argparse.Namespace) -> Iterator[Finding]:
+    """Whether what is learned and chosen can be kept."""
+    for folder in sorted({data_folder(), config_folder()}):
+        try:
+            check_folder(folder)
+            yield Finding("ok", "home", f"{folder} can be written")
+        except TargetError as error:
+            lost = "no feedback and no choice of yours is kept, suggestions come all the same"
+            yield Finding("wrong", "home", f"{error}; {lost}, or set REDRAFT_HOME")
+
+
 def _log(options: argparse.Namespace) -> Iterator[Finding]:
     yield Finding(
         "ok", "log", "stderr (your editor's log of language servers), or `redraft lsp --log-file`"
@@ -215,5 +228,6 @@ CHECKS: tuple[Check, ...] = (
     _git,
     _watches,
     _services,
+    _home,
     _log,
 )

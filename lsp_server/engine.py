@@ -69,10 +69,18 @@ def load_predictor(choice: ModelChoice) -> Predictor:
     )
 
 
-def describe_backend(predictor: Predictor | None) -> dict[str, Any]:
+def describe_backend(predictor: Predictor) -> dict[str, Any]:
     """Who answers, for the status. A predictor that asks others brings `backend`."""
     own = getattr(predictor, "backend", None)
     return dict(own) if isinstance(own, dict) else {"kind": "local"}
+
+
+def chosen_backend(choice: ModelChoice, state: str, problem: str) -> dict[str, Any]:
+    """What the settings choose while there is no predictor, and why it is not used."""
+    if choice.remote is None:
+        return {"kind": "local"}
+    asked = {"kind": "remote", "url": choice.remote.url, "protocol": choice.remote.protocol}
+    return {**asked, "state": state, "problem": problem}
 
 
 def trouble(predictor: Predictor) -> str:

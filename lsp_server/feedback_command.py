@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from model.feedback import FILE, FeedbackError, Store, data_folder, purge, to_json
+from model.targets import check_file
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -60,6 +61,7 @@ def export(path: Path, options: argparse.Namespace) -> int:
     """Every suggestion as one JSON object a line, oldest first."""
     if not path.exists():
         raise FeedbackError(f"there is no feedback at {path}")
+    check_file(options.out)
     with Store(path) as store:
         lines = [json.dumps(to_json(life)) + "\n" for life in store.lives()]
     if options.out == "-":

@@ -31,6 +31,7 @@ from model.published import read_json
 from model.published_prompt import missing_tags
 from model.pull import expected_gib, fetch_small, fetch_weights, plan
 from model.quantize import bitsandbytes
+from model.targets import check_folder
 
 BITS: tuple[Quantize, ...] = ("int8", "int4")
 LATER = "a server that runs takes it when it starts again"
@@ -261,6 +262,7 @@ def export(options: argparse.Namespace) -> int:
     """Write a model in the layout that vLLM serves, and say how, and what is not in it."""
     from model import bundle, vllm_card, vllm_export
 
+    check_folder(options.out)
     source = folder_of(options.model) or bundle.EMBEDDED
     config = vllm_export.export(source, options.out, options.dtype)
     files = list(options.out.glob("*.safetensors"))

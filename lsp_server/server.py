@@ -174,7 +174,7 @@ def _register_predictions(server: RedraftServer) -> None:
             pending=ls.scheduler.pending,
             superseded=ls.scheduler.superseded,
             feedback=ls.session.feedback.state,
-            backend=engine.describe_backend(ls.session.predictor),
+            backend=_backend(ls.session),
         )
 
 
@@ -255,6 +255,14 @@ async def _read_git(server: RedraftServer) -> None:
     for root in session.workspace.roots[:4]:
         diffs += await aside(uncommitted_changes, root, session.workspace.policy)
     session.set_git_diffs(diffs)
+
+
+def _backend(session: Session) -> dict[str, Any]:
+    """Who answers, or who would and why he does not."""
+    if session.predictor is not None:
+        return engine.describe_backend(session.predictor)
+    choice, status = ModelChoice.of(session.settings), session.status
+    return engine.chosen_backend(choice, status.state, status.message)
 
 
 def _encoding(chosen: lsp.PositionEncodingKind | str) -> Encoding:

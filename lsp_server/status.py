@@ -69,7 +69,8 @@ class Status:
 
     def change(self, state: str, message: str = "", model: str = "", device: str = "") -> None:
         self.state, self.message, self.trouble = state, message, ""
-        self.model, self.device = model or self.model, device or self.device
+        if state != "disabled":
+            self.model, self.device = model, device
         self.busy = state == "loading"
         self.publish()
 

@@ -89,6 +89,24 @@ class ChatTemplate:
             at = match.end()
         return [*ids, *tokenizer.encode_template(rendered[at:])]
 
+    def instructed(self, tokenizer: Encoder, turns: Sequence[Turn], message: str) -> list[Turn]:
+        """The conversation with an instruction in the message of the system; in the user's first one where the template
+        has no place for such a message."""
+        roles = [turn.role for turn in turns]
+        if roles[:1] == ["system"]:
+            return [Turn("system", f"{turns[0].text}\n\n{message}"), *turns[1:]]
+        if self._has_system(tokenizer) or "user" not in roles:
+            return [Turn("system", message), *turns]
+        at = roles.index("user")
+        return [*turns[:at], Turn("user", f"{message}\n\n{turns[at].text}"), *turns[at + 1 :]]
+
+    def _has_system(self, tokenizer: Encoder) -> bool:
+        pair = [Turn("system", ""), Turn("user", "")]
+        try:
+            return len(_CONTENT.findall(self._render(pair, (), _Marks(tokenizer)))) == 2
+        except TemplateError:
+            return False
+
     def ask(self, tokenizer: Encoder, message: str) -> list[int]:
         """The prompt for the answer to one message of the user."""
         return self.tokens(tokenizer, [Turn("user", message)])

@@ -279,6 +279,21 @@ def to_json(life: Life) -> dict[str, Any]:
     return row
 
 
+def read_lives(path: Path) -> list[Life]:
+    """An export's suggestions. `FeedbackError` says which line is none, `OSError` that the file cannot be read."""
+    found = []
+    with path.open("rb") as lines:
+        for number, line in enumerate(lines, 1):
+            try:
+                if line.strip():
+                    found.append(from_json(json.loads(line.decode("utf-8"))))
+            except UnicodeDecodeError:
+                raise FeedbackError(f"{path}, line {number}: not UTF-8 text") from None
+            except (ValueError, FeedbackError) as error:
+                raise FeedbackError(f"{path}, line {number}: {error}") from error
+    return found
+
+
 def from_json(row: Mapping[str, Any]) -> Life:
     """The inverse of `to_json`. `FeedbackError` says what is wrong with the row."""
     try:

@@ -98,6 +98,11 @@ class GemmaPredictor:
         return cls(folder.name, model, tokenizer, template, budget, instruct=instruct)
 
     @property
+    def places(self) -> int:
+        """Tokens that the model reads, with its answer."""
+        return int(self.model.config.text_config.max_position_embeddings)
+
+    @property
     def device(self) -> str:
         return str(self.model.device)
 

@@ -59,6 +59,12 @@ class Work:
     prompt: int = 0
     denoising_steps: int = 0
 
+    def read(self, prompt: int, cached: int, passes: int = 0) -> None:
+        """A prompt of so many tokens was read, so many of them were encoded already, and what it took beyond that."""
+        self.prompt += prompt
+        self.cached += cached
+        self.forwards += passes
+
     def add(self, made: Generation) -> None:
         self.forwards += made.forwards
         self.denoising_steps += made.denoising_steps
@@ -170,7 +176,7 @@ class LocalPredictor:
             return []
         settled = replace(request, history=settled_history(request))
         prompt = self.writer.fim(request.path, self.contexts.build(settled))
-        self._account(work, prompt.tokens)
+        work.read(len(prompt.tokens), self.bundle.prefixes.shared(prompt.tokens))
         found, made = self.completer.complete(
             prompt.tokens, prompt.required, request, stop, prompt.reference
         )
@@ -200,10 +206,9 @@ class LocalPredictor:
         if not proposals:
             return []
         context = self._history_only(request)
-        found, passes = self.judge.judge(
-            request, context, proposals, self.contexts.budget, stop, slack
+        found = self.judge.judge(
+            request, context, proposals, self.contexts.budget, stop, slack, work.read
         )
-        work.forwards += passes
         candidates = []
         for one in found:
             edit = shrink(request.text, one.draft.edit)
@@ -224,10 +229,6 @@ class LocalPredictor:
                 break
             kept.append(diff)
         return Context((), "", tuple(reversed(kept)), "", "", 0, 0, 0, {})
-
-    def _account(self, work: Work, tokens: list[int]) -> None:
-        work.prompt = len(tokens)
-        work.cached = self.bundle.prefixes.shared(tokens)
 
 
 def wanted_context(tokens: int | None, device: torch.device) -> int:

@@ -8,7 +8,7 @@ what is shown.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -205,11 +205,12 @@ class DraftJudge:
         budget: int,
         stop: Stop,
         slack: int = 0,
-    ) -> tuple[list[Judged], int]:
-        """As many of `drafts`, in order, as fit a context of `budget` tokens and one pass, and the passes over
-        drafts that it took, 0 or 1.
+        used: Callable[[int, int, int], None] = lambda prompt, cached, passes: None,
+    ) -> list[Judged]:
+        """As many of `drafts`, in order, as fit a context of `budget` tokens and one pass.
 
-        Verdicts stand while no more than `slack` tokens of the newest edit have changed.
+        Verdicts stand while no more than `slack` tokens of the newest edit have changed. `used` is told how many tokens
+        the prompt has, how many of them were encoded already, and the passes over drafts: 0 or 1.
         """
         lines = request.text.split("\n")
         *older, newest = context.history or ("",)
@@ -233,6 +234,7 @@ class DraftJudge:
             if not self._stands(pair, edit, slack) and pair.rows <= min(rows, MAX_DRAFT_ROWS):
                 fresh.append(pair)
                 rows -= pair.rows
+        used(len(ids) + len(edit), self.bundle.prefixes.shared(ids), int(bool(fresh)))
         if fresh:
             slot = self.bundle.prefixes.acquire(ids)
             prefill(self.bundle.trunk, slot, ids, stop)
@@ -240,12 +242,11 @@ class DraftJudge:
             stop.check()
             found = verdicts(self.bundle.trunk, slot, fresh, aside)
             self._verdicts |= {pair: (verdict, edit) for pair, verdict in found.items()}
-        told = [
+        return [
             Judged.of(draft, place, self._verdicts[pair][0])
             for draft, place, pair in pairs
             if self._stands(pair, edit, slack)
         ]
-        return told, int(bool(fresh))
 
     def _stands(self, pair: Pair, edit: Sequence[int], slack: int) -> bool:
         known = self._verdicts.get(pair)

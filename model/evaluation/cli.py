@@ -1,7 +1,7 @@
 """The commands `redraft predict`, `redraft eval` and `redraft bench`.
 
-Responsible for the options of the first two and for exit codes (0: done, 1: done, but some cases gave an error, 2:
-could not begin). It knows nothing of LSP.
+Responsible for carrying out the first two and for exit codes (0: done, 1: done, but some cases gave an error, 2: could
+not begin). It knows nothing of LSP.
 """
 
 from __future__ import annotations
@@ -11,92 +11,32 @@ import re
 import sys
 import time
 from collections.abc import Iterable, Mapping
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, TypeVar
 
-from model import bounds
-from model.evaluation import bench, bench_run, loading, picture
-from model.evaluation.benchmarks import FILES, SAMPLES, benchmark_cases
-from model.evaluation.cases import BadCase, Case, Output, open_lines, read_cases
+from model.evaluation import bench, bench_run, picture
+from model.evaluation.benchmarks import benchmark_cases
+from model.evaluation.cases import BadCase, Case, open_lines, read_cases
 from model.evaluation.loading import (
     UsageError,
+    check_targets,
     load_compared,
     load_predictor,
     load_runs,
     settings_of,
 )
+from model.evaluation.options import add_arguments as add_arguments
+from model.evaluation.output import Output, RowError, read_row
 from model.evaluation.predict import interleaved, predict_all
 from model.evaluation.progress import progress
 from model.evaluation.report import score_tables, write_json
 from model.evaluation.score import Checker, Score, grouped, score
 from model.evaluation.variants import VariantError
 from model.protocol import Predictor
-
-COMMANDS = {
-    "predict": "answer headless cases, one JSON object a line",
-    "eval": "score predictions against the right answers",
-    "bench": "measure speed over editing traces",
-}
+from model.targets import check_file
 
 T = TypeVar("T")
-
-
-def add_arguments(command: str, parser: argparse.ArgumentParser) -> None:
-    """Add the options of `predict`, `eval` or `bench` to a parser."""
-    if command not in COMMANDS:
-        raise ValueError(f"unknown command {command!r}")
-    loading.add_options(parser)
-    if command == "predict":
-        parser.add_argument("cases", nargs="?", default="-", help="JSONL file (.gz, - for stdin)")
-        parser.add_argument("--out", default="-", help="predictions file (.gz, - for stdout)")
-        parser.add_argument("--resume", action="store_true", help="keep answers that --out has")
-        parser.add_argument(
-            "--limit", type=bounds.count, metavar="N", help="the first N cases only"
-        )
-    elif command == "eval":
-        _add_eval(parser)
-    else:
-        bench_run.add_options(parser)
-
-
-def _add_eval(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("cases", nargs="?", help="JSONL file with `expected` (.gz, - for stdin)")
-    parser.add_argument("--benchmark", choices=sorted(FILES), help="a public benchmark instead")
-    parser.add_argument("--data", type=Path, help="folder of the benchmarks ($REDRAFT_DATA)")
-    parser.add_argument("--predictions", metavar="FILE", help="score these instead of predicting")
-    parser.add_argument(
-        "--compare",
-        nargs="*",
-        metavar="VARIANT",
-        help="the same weights decoded in several ways, case by case, the context warm: auto, causal, refine or block, "
-        "with options as in block:bound=0.5 or refine:accept=0.8:drafts=off, and propagate; "
-        "all of a fixed list if none is named",
-    )
-    parser.add_argument(
-        "--picture",
-        type=Path,
-        metavar="FILE",
-        help="draw quality against forward passes, and accept rate against show rate (.svg, .png)",
-    )
-    sampled = ", ".join(f"{count} of {name}" for name, count in SAMPLES.items())
-    parser.add_argument(
-        "--whole", action="store_true", help=f"all of a benchmark, not its fixed sample ({sampled})"
-    )
-    parser.add_argument(
-        "--execute",
-        action="store_true",
-        help="run the tests of infilling cases: executes generated code on this machine",
-    )
-    parser.add_argument("--limit", type=bounds.count, metavar="N", help="N cases, evenly spread")
-    parser.add_argument(
-        "--by",
-        default="",
-        metavar="LABELS",
-        help="split by language or by keys of `meta`: kind,linked splits twice, kind+linked by both",
-    )
-    parser.add_argument("--out", metavar="FILE", help="write the predictions too")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures as JSON")
 
 
 def run(command: str, args: argparse.Namespace) -> int:
@@ -106,7 +46,7 @@ def run(command: str, args: argparse.Namespace) -> int:
         return commands[command](args)
     except BrokenPipeError:
         raise
-    except (UsageError, VariantError, picture.PictureError, OSError) as error:
+    except (UsageError, RowError, VariantError, picture.PictureError, OSError) as error:
         print(f"redraft {command}: {error}", file=sys.stderr)
         return 2
 
@@ -116,10 +56,15 @@ def run_predict(args: argparse.Namespace) -> int:
         raise UsageError(f"no such file: {args.cases}")
     if args.out not in ("-", None) and Path(args.out).resolve() == Path(args.cases).resolve():
         raise UsageError("--out is the file of cases")
+    check_file(args.out)
+    read = read_cases(args.cases)
+    if (first := next(read, None)) is None:
+        raise UsageError(f"no case in {source_of(args)}")
+    asked = islice(chain([first], read), args.limit)
     predictor = load_predictor(args)
     started = time.monotonic()
     with Output(args.out, resume=args.resume) as output:
-        cases = progress(islice(read_cases(args.cases), args.limit), "predict")
+        cases = progress(asked, "predict")
         count, errors = predict_all(predictor, cases, output, settings_of(args))
     seconds = time.monotonic() - started
     print(f"{count} cases, {errors} errors, {seconds:.1f} s, {predictor.name}", file=sys.stderr)
@@ -127,11 +72,13 @@ def run_predict(args: argparse.Namespace) -> int:
 
 
 def run_eval(args: argparse.Namespace) -> int:
-    if args.picture:
-        picture.check(args.picture)
     if args.predictions and args.compare is not None:
         raise UsageError("--predictions are made already: --compare cannot run beside them")
     cases, bad = cases_to_score(args)
+    if not cases:
+        raise UsageError(f"no case with `expected` in {source_of(args)}")
+    check_file(args.out)
+    check_targets(args.json, args.picture)
     runs = scored_file(args, cases) if args.predictions else scored_runs(args, cases)
     by = [label for label in args.by.split(",") if label]
     summaries = {name: grouped(scores, by) for name, scores in runs.items()}
@@ -158,6 +105,11 @@ def run_eval(args: argparse.Namespace) -> int:
     if args.picture:
         picture.draw(args.picture, summaries, runs)
     return 1 if errors else 0
+
+
+def source_of(args: argparse.Namespace) -> str:
+    """Where the cases come from, for a message."""
+    return "standard input" if args.cases == "-" else str(args.cases or args.benchmark)
 
 
 def cases_to_score(args: argparse.Namespace) -> tuple[list[Case], int]:
@@ -199,11 +151,10 @@ def scored_file(args: argparse.Namespace, cases: list[Case]) -> dict[str, list[S
         for number, line in enumerate(lines, 1):
             if not line.strip():
                 continue
-            try:
-                row = json.loads(line)
-                rows.setdefault(json.dumps(row["id"]), []).append(row)
-            except (ValueError, KeyError, TypeError) as error:
-                raise UsageError(f"{args.predictions}, line {number}: {error!r}") from error
+            row = read_row(args.predictions, number, line)
+            if "id" not in row:
+                raise UsageError(f"{args.predictions}, line {number}: no `id`")
+            rows.setdefault(json.dumps(row["id"]), []).append(row)
     checker = Checker() if args.execute else None
     scores = []
     for case in progress(cases, "score"):

@@ -1,7 +1,7 @@
 """The predictors that a command names.
 
-Responsible for the options that say which model, how it decodes and within what limits, and for loading it. It knows
-nothing of what is asked of it.
+Responsible for loading them and for seeing that what is to be written can be. It knows nothing of what is asked of
+them.
 """
 
 from __future__ import annotations
@@ -11,54 +11,29 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from model import bounds
+from model.evaluation import picture
 from model.evaluation.baseline import PropagateLastSubstitution
+from model.evaluation.options import PROPAGATE
 from model.evaluation.predict import Settings
 from model.evaluation.variants import build, ladder, parse_variant
 from model.library import load
 from model.protocol import Mode, Predictor
+from model.targets import check_file
 
 if TYPE_CHECKING:
     from model.denoise import Decoding
     from model.local import LocalPredictor
-
-PROPAGATE = "propagate"
 
 
 class UsageError(Exception):
     """The command cannot begin; the message is for the user."""
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("predictor")
-    group.add_argument(
-        "--model",
-        default="embedded",
-        help="embedded, a model folder, a pulled model, scripted:FILE, or propagate: no model, the last edit's "
-        "substitution at the nearest place (default: embedded)",
-    )
-    group.add_argument(
-        "--instruct",
-        action="store_true",
-        help="ask a model that follows instructions for what it was not trained to do",
-    )
-    group.add_argument("--device", default="auto", help="auto, cpu, cuda, ... (default: auto)")
-    group.add_argument(
-        "--threads", type=bounds.threads, metavar="N", help="processor threads of the model"
-    )
-    group.add_argument("--decoding", choices=("auto", "causal", "refine", "block"), default="auto")
-    group.add_argument(
-        "--threshold",
-        type=bounds.real(0, 1),
-        metavar="P",
-        help="least confidence to show (default: model's)",
-    )
-    group.add_argument(
-        "--deadline-ms",
-        type=bounds.real(0),
-        metavar="MS",
-        help="time limit for each case (default: none)",
-    )
+def check_targets(report: Path | None, drawn: Path | None) -> None:
+    """Raises an error for the user where one of these could not be written in the end."""
+    check_file(report)
+    if drawn:
+        picture.check(drawn)
 
 
 def load_predictor(args: argparse.Namespace, decoding: Decoding | None = None) -> Predictor:

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 from model.evaluation.gate_metrics import show_curve
 from model.evaluation.score import Score
+from model.targets import check_file
 
 K = TypeVar("K")
 
@@ -31,9 +32,10 @@ class PictureError(Exception):
 
 
 def check(path: Path) -> None:
-    """Raises `PictureError` where the picture could not be drawn, before the work that it shows."""
+    """Raises `PictureError` or `TargetError` where the picture could not be drawn, before the work that it shows."""
     if path.suffix.lower() not in FORMATS:
         raise PictureError(f"--picture {path}: the name must end in {', '.join(FORMATS)}")
+    check_file(path)
     if find_spec("matplotlib") is None:
         raise PictureError("a picture needs matplotlib: pip install 'redraft[training]'")
 

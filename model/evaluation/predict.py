@@ -14,7 +14,8 @@ from typing import Any
 from diffing.policy import SECRET_FILE
 from diffing.secret_files import is_secret
 from model.answer import answer
-from model.evaluation.cases import BadCase, Case, Output, error_row, prediction_row
+from model.evaluation.cases import BadCase, Case
+from model.evaluation.output import Output, error_row, prediction_row
 from model.protocol import Prediction, Predictor, Stop
 
 DEFAULT_THRESHOLD = 0.5

@@ -14,7 +14,7 @@ from typing import Any
 
 from diffing.edits import Edit
 from model.candidate import Candidate
-from model.evaluation.cases import Output, whole_rows
+from model.evaluation.output import Output, RowError, whole_rows
 from model.protocol import Request
 
 DIGITS = 5
@@ -33,11 +33,17 @@ def key_of(request: Request) -> str:
 
 
 class Recorded:
-    """Answers from the file, else from `ask`, whose answers are added; without one, None for what is not there."""
+    """Answers from the file, else from `ask`, whose answers are added; without one, None for what is not there.
+
+    Raises `RowError` for a file of something else.
+    """
 
     def __init__(self, path: Path, ask: Ask | None = None) -> None:
         self.path, self._ask = path, ask
-        self._rows = {row["key"]: row for row in whole_rows(path)} if path.exists() else {}
+        rows = whole_rows(path) if path.exists() else []
+        if not all("key" in row and "proposals" in row for row in rows):
+            raise RowError(f"{path} is not a record of suggestions")
+        self._rows = {row["key"]: row for row in rows}
         self._output = Output(path, resume=True) if ask else None
         self.asked = 0
 

@@ -23,8 +23,9 @@ from pathlib import Path
 from typing import Any
 
 from diffing.hunks import Hunk, change_groups, reverse_unified, unified_diff
-from model.evaluation.cases import Case, Id, encode, parse_line
+from model.evaluation.cases import Case, Id, parse_line
 from model.evaluation.keystrokes import KEY_S
+from model.evaluation.output import encode
 from model.protocol import Request
 
 KEYS_BETWEEN = (8, 15)

@@ -28,6 +28,7 @@ from model.evaluation.simulate import Offer, Opportunity, Step, opportunities
 from model.feedback import Event, Life, Suggested, to_json
 from model.gate import FILE, SETTINGS, Gate
 from model.protocol import Request
+from model.targets import check_file
 
 if TYPE_CHECKING:
     from model.local import LocalPredictor
@@ -36,7 +37,7 @@ SECONDS_BETWEEN = 10.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("cases", type=Path, help="JSONL file of cases with `expected` and `meta`")
+    parser.add_argument("cases", type=Path, help="JSONL file of cases with `expected`")
     parser.add_argument(
         "--record", type=Path, required=True, help="what the model proposed: read, and added to"
     )
@@ -95,7 +96,10 @@ def run(args: argparse.Namespace) -> int:
         gates = {str(path): Gate.read(path) for path in args.gate or [folder / FILE]}
         traces = list(read_traces(args.cases, args.limit, args.pauses))
         if not traces:
-            raise ValueError(f"{args.cases} holds no case with `expected` and `meta`")
+            raise ValueError(f"{args.cases} holds no case with `expected`")
+        check_file(args.out)
+        if args.offline and not args.record.exists():
+            raise ValueError(f"there is no record {args.record} to work from --offline")
         record = Recorded(args.record, None if args.offline else Asking(folder, args.threads))
     except (OSError, ModelError, ValueError) as error:
         print(f"redraft simulate: {error}", file=sys.stderr)

@@ -82,6 +82,7 @@ class Author(Protocol):
         watch: Watch | None = None,
         schema: Schema | None = None,
         tools: Sequence[Mapping[str, Any]] = (),
+        told: str = "",
     ) -> Written: ...
 
 
@@ -122,6 +123,7 @@ class PredictorAuthor:
         watch: Watch | None = None,
         schema: Schema | None = None,
         tools: Sequence[Mapping[str, Any]] = (),
+        told: str = "",
     ) -> Written:
         raise NoChat(f"the model {self._predictor.name} was not made for chat")
 
@@ -145,10 +147,14 @@ class Conversing:
     def takes_tools(self) -> bool:
         return self._template is not None and self._template.takes_tools
 
-    def _prompt(self, turns: Sequence[Turn], tools: Sequence[Mapping[str, Any]]) -> list[int]:
+    def _prompt(
+        self, turns: Sequence[Turn], tools: Sequence[Mapping[str, Any]], told: str
+    ) -> list[int]:
         """Raises `NoChat`, and ValueError where the template refuses the conversation."""
         if self._template is None:
             raise NoChat(f"the model {self._name} was not made for chat")
+        if told:
+            turns = self._template.instructed(self._tokenizer, turns, told)
         return self._template.tokens(self._tokenizer, turns, tools)
 
     def _constraint(self, schema: Schema | None) -> Constraint | None:
@@ -188,12 +194,13 @@ class BundleAuthor(Conversing):
         watch: Watch | None = None,
         schema: Schema | None = None,
         tools: Sequence[Mapping[str, Any]] = (),
+        told: str = "",
     ) -> Written:
-        """Answer a conversation, in JSON of a schema if one is given.
+        """Answer a conversation, in JSON of a schema if one is given; what is `told` is an instruction of the system.
 
         Raises `NoChat`, `TooLong`, `SchemaError`, and ValueError where the template refuses it.
         """
-        context = self._prompt(turns, tools)
+        context = self._prompt(turns, tools, told)
         constraint = self._constraint(schema)
         return self._write(context, b"", max_tokens, stops, stop, watch, constraint)
 

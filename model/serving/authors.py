@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from model.gemma import GemmaPredictor
 from model.protocol import Predictor
 from model.published_predictor import PublishedPredictor
 from model.serving.author import Author, BundleAuthor, PredictorAuthor
+from model.serving.gemma_author import GemmaAuthor
 from model.serving.published_author import PublishedAuthor
 
 
@@ -20,4 +22,6 @@ def author_for(predictor: Predictor) -> Author:
         return BundleAuthor(bundle)
     if isinstance(predictor, PublishedPredictor):
         return PublishedAuthor(predictor)
+    if isinstance(predictor, GemmaPredictor):
+        return GemmaAuthor(predictor)
     return PredictorAuthor(predictor)

@@ -34,6 +34,9 @@ from model.serving.service import Service
 NAME = "redraft"
 ONGOING = 4
 """Requests that a replica has at once, one running and the others next; a further one goes to another replica."""
+UPSCALE_S, DOWNSCALE_S = 10.0, 120.0
+"""How long there must be more, or less, to do than the replicas are for before one comes or goes. A model takes seconds
+to load, so one that goes too soon costs more than one that stays."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +149,11 @@ def replicas(load: Callable[[], Service], scale: Scale) -> serve.Application:
         )
     if scale.most > scale.least:
         options["autoscaling_config"] = AutoscalingConfig(
-            min_replicas=scale.least, max_replicas=scale.most, target_ongoing_requests=2
+            min_replicas=scale.least,
+            max_replicas=scale.most,
+            target_ongoing_requests=2,
+            upscale_delay_s=UPSCALE_S,
+            downscale_delay_s=DOWNSCALE_S,
         )
     else:
         options["num_replicas"] = scale.least

@@ -53,13 +53,15 @@ class PublishedAuthor(Conversing):
         watch: Watch | None = None,
         schema: Schema | None = None,
         tools: Sequence[Mapping[str, Any]] = (),
+        told: str = "",
     ) -> Written:
-        """Answer a conversation, in JSON of a schema if one is given. With `tools` the tags around a call are text.
+        """Answer a conversation, in JSON of a schema if one is given; what is `told` is an instruction of the system.
+        With `tools` the tags around a call are text.
 
         Raises `NoChat`, `TooLong`, `SchemaError`, and ValueError where the template refuses it.
         """
         published = self._model.published
-        context = self._prompt(turns, tools)
+        context = self._prompt(turns, tools, told)
         room = self._model.room(context)
         if room < 1:
             raise TooLong(

@@ -7,6 +7,7 @@ and replaces the one before, drafts included.
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
 from typing import Any
@@ -15,7 +16,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from model.chat import Turn
-from model.grammar import Schema
+from model.grammar import ANY_OBJECT, Schema
 from model.protocol import Stop
 from model.serving import described, wire
 from model.serving.author import Step, Watch, Written
@@ -86,11 +87,12 @@ async def chat(body: wire.ChatBody, request: Request, service: Served) -> Respon
             400, f"the model {service.name} was not made for chat", "model_not_supported", "model"
         )
     turns, schema, called = _asked(body, takes_tools=service.author.takes_tools)
+    told = _told(schema, called, takes_tools=service.author.takes_tools)
     most, stops = body.most_tokens or CHAT_TOKENS, body.stop or []
     offered = called.described if called is not None and service.author.takes_tools else []
 
     def write(stop: Stop, watch: Watch | None) -> Written:
-        return service.author.chat(turns, most, stops, stop, watch, schema, offered)
+        return service.author.chat(turns, most, stops, stop, watch, schema, offered, told)
 
     if called is not None:
         made = await service.run(request, lambda stop: write(stop, None))
@@ -118,7 +120,18 @@ def _asked(
         return turns, schema, None
     if not called.must:
         return turns, None, called
-    return turns if takes_tools else called.told(turns), called.schema, called
+    return turns, called.schema, called
+
+
+def _told(schema: Schema | None, called: Calling | None, *, takes_tools: bool) -> str:
+    """What the model must be told of the answer that will be enforced; nothing where any text will do."""
+    if schema is None:
+        return ""
+    if called is not None:
+        return called.told(listed=takes_tools)
+    if schema == ANY_OBJECT:
+        return "Answer with one JSON object and nothing else."
+    return f"Answer with JSON of this JSON schema and nothing else:\n{json.dumps(schema)}"
 
 
 def _called(

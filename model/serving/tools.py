@@ -16,7 +16,6 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from model.chat import Turn
 from model.grammar import Schema
 from model.serving.errors import ServiceError
 
@@ -90,19 +89,18 @@ class Calling:
             return self.functions[0].arguments
         return {"anyOf": [_call_schema(one) for one in self.functions]}
 
-    def told(self, turns: Sequence[Turn]) -> list[Turn]:
-        """The conversation with the functions in a message of the system, for a model whose template has no place."""
+    def told(self, *, listed: bool) -> str:
+        """What a call must look like, with the functions themselves unless the model's template has `listed` them."""
         first = self.functions[0].name
         task = (
             f"Answer with the arguments of a call of `{first}` as JSON."
             if len(self.functions) == 1
             else 'Answer with one call as JSON: {"name": ..., "arguments": {...}}'
         )
+        if listed:
+            return task
         offered = "\n".join(json.dumps(one["function"]) for one in self.described)
-        message = f"These functions can be called:\n{offered}\n{task}"
-        if turns and turns[0].role == "system":
-            return [Turn("system", f"{turns[0].text}\n\n{message}"), *turns[1:]]
-        return [Turn("system", message), *turns]
+        return f"These functions can be called:\n{offered}\n{task}"
 
     def calls(self, text: str) -> list[dict[str, Any]]:
         """The calls in an answer, in the wire's shape; none where it has none that can be read.

@@ -34,7 +34,7 @@ from model.gate import FILE, FIRST_LOOK, FIRST_ODDS, Gate, Logistic
 from model.local import JUDGED
 from model.locate import place_of
 from model.training.gate_fit import Fit, Sample, calibrated_and_unseen, fit_likelihood, tune
-from model.training.threshold import THETAS, choose
+from model.training.threshold import choose_all
 
 FIRST_LOOK_CASES = 8000
 PER_PACKAGE = 250
@@ -164,11 +164,7 @@ def thresholds(
 ) -> dict[str, dict[str, float]]:
     """For each mode and setting the threshold of most utility; `best` are (mode, probability, accepted)."""
     return {
-        mode: {
-            setting: choose([(p, a) for m, p, a in best if m == mode], theta)
-            for setting, theta in THETAS.items()
-        }
-        for mode in ("fim", "next_edit")
+        mode: choose_all([(p, a) for m, p, a in best if m == mode]) for mode in ("fim", "next_edit")
     }
 
 

@@ -24,6 +24,7 @@ from model.adapter import AdaptedCheckpoint, save_adapter
 from model.bundle import EMBEDDED
 from model.config import DenoiserConfig, ModelConfig, ModelError, denoiser_section
 from model.denoiser import STEM
+from model.targets import TargetError, check_folder
 from model.training.network import LINEARS, POINTER, Plan
 from model.training.recipe import RecipeError, read_recipe
 from model.training.train import STATE
@@ -175,9 +176,10 @@ def run(args: argparse.Namespace) -> int:
     """Carry `redraft export` out; returns the exit code."""
     try:
         recipe = read_recipe(args.recipe)
+        check_folder(args.out)
         state = torch.load(args.run / STATE, weights_only=True)
         export(state, recipe.plan, args.model, args.out, taught=recipe.preference is None)
-    except (ModelError, RecipeError, FileNotFoundError) as error:
+    except (ModelError, RecipeError, FileNotFoundError, TargetError) as error:
         print(f"redraft export: {error}", file=sys.stderr)
         return 2
     print(f"step {state['step']} of {args.run} is in {args.out}")

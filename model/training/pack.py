@@ -19,7 +19,8 @@ from model import bounds
 from model.bundle import EMBEDDED, control_ids
 from model.config import ModelConfig
 from model.evaluation.simulate_command import read_traces
-from model.feedback import FeedbackError, from_json
+from model.feedback import FeedbackError, read_lives
+from model.targets import check_folder
 from model.tokenizer import Tokenizer
 from model.training.data.jsonl import read_rows
 from model.training.lessons import Lesson, LessonWriter
@@ -98,6 +99,7 @@ def run(args: argparse.Namespace) -> int:
     if bool(args.data) == bool(args.simulated or args.feedback):
         print("redraft pack: name --data, or --simulated and --feedback", file=sys.stderr)
         return 2
+    check_folder(args.out)
     config = ModelConfig.load(args.model)
     tokenizer = Tokenizer(args.model / "tokenizer.json", control_ids(config))
     try:
@@ -142,7 +144,5 @@ def labelled(args: argparse.Namespace, writer: LessonWriter) -> dict[str, Iterat
         cases, record = args.simulated
         found["simulated"] = simulated(read_traces(cases, None, 3), read_record(record), writer)
     if args.feedback:
-        with args.feedback.open(encoding="utf-8") as lines:
-            lives = [from_json(json.loads(line)) for line in lines if line.strip()]
-        found["feedback"] = kept(lives, writer)
+        found["feedback"] = kept(read_lives(args.feedback), writer)
     return found

@@ -37,6 +37,14 @@ def choose(pairs: Sequence[Pair], theta: float = THETAS["balanced"]) -> float:
     return round(float(best), 4)
 
 
+def choose_all(pairs: Sequence[Pair]) -> dict[str, float]:
+    """The threshold of each setting; a quieter one never shows more than a louder one does."""
+    found: dict[str, float] = {}
+    for name, theta in sorted(THETAS.items(), key=lambda one: one[1]):
+        found[name] = max(choose(pairs, theta), *found.values(), 0.0)
+    return found
+
+
 def interval(
     pairs: Sequence[Pair], theta: float = THETAS["balanced"], draws: int = 200, seed: int = 0
 ) -> tuple[float, float]:

@@ -25,9 +25,10 @@ from model.config import ModelConfig, ModelError
 from model.denoiser import STEM
 from model.evaluation import picture
 from model.evaluation.progress import progress
+from model.targets import TargetError, check_folder
 from model.training.network import POINTER, Network
 from model.training.preference import PreferenceTrainer
-from model.training.recipe import RecipeError, read_recipe
+from model.training.recipe import Recipe, RecipeError, read_recipe
 from model.training.shards import ShardError, Shards
 from model.training.trainer import Trainer
 from model.weights import Checkpoint
@@ -110,11 +111,13 @@ def run(args: argparse.Namespace) -> int:
         torch.set_num_threads(args.threads)
     curve = args.run / "curve.svg"
     try:
+        recipe = read_recipe(args.recipe)
+        check_folder(args.run)
+        args.run.mkdir(parents=True, exist_ok=True)
         picture.check(curve)
-        trainer = load_trainer(args)
+        trainer = load_trainer(args, recipe)
         size = sum(p.numel() for p in trainer.trained)
         print(f"{size / 1e6:.1f} M parameters, {len(trainer.shards)} lessons", file=sys.stderr)
-        args.run.mkdir(parents=True, exist_ok=True)
         if (args.run / STATE).exists():
             trainer.restore(torch.load(args.run / STATE, weights_only=True))
         held_out = Shards(args.held_out) if args.held_out else None
@@ -122,7 +125,7 @@ def run(args: argparse.Namespace) -> int:
         left = trainer.recipe.loop.steps - trainer.step
         for _ in progress(steps, lambda: f"train ({told(trainer.recent)})", left):
             pass
-    except (ModelError, RecipeError, ShardError, picture.PictureError) as error:
+    except (ModelError, RecipeError, ShardError, picture.PictureError, TargetError) as error:
         print(f"redraft train: {error}", file=sys.stderr)
         return 2
     draw_curve(args.run, curve)
@@ -133,12 +136,12 @@ def told(means: dict[str, float]) -> str:
     return ", ".join(f"{name} {value:.3f}" for name, value in means.items())
 
 
-def load_trainer(args: argparse.Namespace) -> Trainer:
-    """The checkpoint, recipe and shards that `args` name.
+def load_trainer(args: argparse.Namespace, recipe: Recipe) -> Trainer:
+    """The checkpoint and shards that `args` name, and what the recipe makes of them.
 
     A denoiser of the recipe's shape is trained further, and so is a locate head.
     """
-    recipe, shards = read_recipe(args.recipe), Shards(args.shards)
+    shards = Shards(args.shards)
     config = ModelConfig.load(args.model)
     there = config.denoiser is not None and config.denoiser.trunk_layers == recipe.plan.denoiser
     pointer = (args.model / f"{POINTER}.safetensors").exists()

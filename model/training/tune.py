@@ -8,7 +8,6 @@ of a running server; one that starts later loads the new gate.
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import os
 import sys
@@ -23,12 +22,13 @@ from model.config import ModelConfig, ModelError
 from model.evaluation.gate_metrics import auroc, expected_calibration_error, share
 from model.evaluation.picture import PictureError, check
 from model.feedback import FILE as STORE
-from model.feedback import MISSED, SPARED, FeedbackError, Life, Store, data_folder, from_json
-from model.gate import FILE, SETTINGS, Gate, Logistic, fingerprint, load_for_user, tuned_path
+from model.feedback import MISSED, SPARED, FeedbackError, Life, Store, data_folder, read_lives
+from model.gate import FILE, Gate, Logistic, fingerprint, load_for_user, tuned_path
 from model.remote.predictor import GATE, gate_name
+from model.targets import check_folder
 from model.training.gate_fit import Sample, calibrated_and_unseen, tune
 from model.training.labels import label
-from model.training.threshold import THETAS, choose, interval, utility
+from model.training.threshold import THETAS, choose_all, interval, utility
 
 LEAST_EVENTS = 40
 LEAST_OF_EACH = 5
@@ -99,6 +99,8 @@ def run(args: argparse.Namespace) -> int:
         if args.rollback:
             print(rollback(path))
             return 0
+        if not args.dry_run:
+            check_folder(path.parent)
         gate = load_for_user(folder, name, home)
         judged = judgements(relevant(read(args.feedback, home), gate.models, args.remote))
         seconds = time.perf_counter()
@@ -146,7 +148,7 @@ def relevant(lives: Sequence[Life], sources: Container[str], model: str | None) 
 def read(path: Path | None, home: Path) -> list[Life]:
     """Feedback of a file of exported lines, else of the user's store."""
     if path is not None:
-        return [from_json(json.loads(line)) for line in path.open(encoding="utf-8") if line.strip()]
+        return read_lives(path)
     store = home / STORE
     if not store.exists():
         raise TuneError(f"there is no feedback yet ({store})")
@@ -219,9 +221,7 @@ def tuned(gate: Gate, judged: Sequence[Judged]) -> Gate:
             if one.mode == mode
         ]
         enough = len(pairs) >= LEAST_EVENTS
-        thresholds[mode] = {
-            name: choose(pairs, THETAS[name]) if enough else values[name] for name in SETTINGS
-        }
+        thresholds[mode] = choose_all(pairs) if enough else values
     return Gate(models, thresholds, gate.about)
 
 

@@ -1,7 +1,8 @@
-"""Measures several replicas behind one door: `python -m tests.e2e.measure_cluster [kill] [update] [hits] [burst]`.
+"""Measures several replicas behind one door: `python -m tests.e2e.measure_cluster [kill] [update] [hits] [burst]
+[autoscale]`.
 
-Starts `redraft serve --replicas 2` for each measurement, and needs the extra `cluster`. `kill` and `update` use a
-scripted predictor, `hits` and `burst` the embedded model. Prints one line of JSON per measurement.
+Starts `redraft serve --replicas 2` for each measurement, and needs the extra `cluster`. `hits` and `burst` use the
+embedded model, the others a scripted predictor. Prints one line of JSON per measurement.
 """
 
 from __future__ import annotations
@@ -196,11 +197,46 @@ def burst() -> dict[str, Any]:
         }
 
 
+def autoscale(
+    clients: int = CLIENTS, seconds: float = 3 * SECONDS, patience: float = 300
+) -> dict[str, Any]:
+    """One replica, of which a second may come under load; how long it takes to come, and to go when all is quiet."""
+    options = ("--replicas", "1", "--max-replicas", "2", "--queue", "32")
+    with cluster(*options, script=SCRIPT) as one:
+        counts = [len(one.replicas())]
+        began = time.monotonic()
+        came: list[float] = []
+
+        def watch() -> None:
+            while time.monotonic() - began < seconds + patience:
+                counts.append(len(one.replicas()))
+                if counts[-1] != counts[-2]:
+                    came.append(time.monotonic() - began)
+                if len(came) == 2:
+                    return
+                time.sleep(0.5)
+
+        watching = threading.Thread(target=watch)
+        watching.start()
+        found = under_load(one, int, clients=clients, seconds=seconds)
+        quiet = time.monotonic() - began
+        watching.join()
+        status, _, _ = one.fim("x = ")
+    changed = [round(at, 1) for at in came]
+    return found | {
+        "replicas at first, most, in the end": [counts[0], max(counts), counts[-1]],
+        "second one came after (s)": changed[0] if changed else None,
+        "went after the load ended (s)": round(changed[1] - quiet, 1) if len(changed) > 1 else None,
+        "answered afterwards": status,
+    }
+
+
 MEASUREMENTS: dict[str, Callable[[], dict[str, Any]]] = {
     "kill": kill,
     "update": update,
     "hits": hits,
     "burst": burst,
+    "autoscale": autoscale,
 }
 
 if __name__ == "__main__":

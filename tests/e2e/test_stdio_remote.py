@@ -124,6 +124,14 @@ async def test_settings_that_come_later_cannot_switch_it_on_silently(
         lsp.DidChangeConfigurationParams(settings={"redraft": settings})  # type: ignore[arg-type]
     )
     await editor.wait_for_state("error")
+    status = await editor.status()
+    assert (status["model"], status["device"]) == ("", "")
+    backend = status["backend"]
+    assert (backend["kind"], backend["url"], backend["state"]) == ("remote", service.url, "error")
+    assert (
+        f"which you have not allowed; nothing was sent. To allow it: redraft remote allow {service.url}"
+        in backend["problem"]
+    )
     editor.open("a.py", "x = \n")
     assert (await editor.inline("a.py", 0, 4)) is None
     assert service.connections == 0

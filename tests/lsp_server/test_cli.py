@@ -6,6 +6,7 @@ import argparse
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -80,3 +81,37 @@ def test_a_number_out_of_bounds_is_refused(capsys: pytest.CaptureFixture[str]) -
         run(["lsp", "--tcp", "--port", "99999"])
     assert caught.value.code == 2
     assert "99999 is out of bounds: it must be from 0 to 65535" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (
+            "train --shards {0} --run {0}/run --recipe nosuch",
+            "there is no recipe nosuch; ours are ",
+        ),
+        ("export --run {0} --out {0}/out --recipe nosuch", "there is no recipe nosuch; ours are "),
+        ("train --shards {0} --run {0}/file --recipe cpu", "/file is not a folder"),
+        ("pack --data {0} --out {0}/file/x", "/file is not a folder"),
+        ("bench --json {0}/none/x.json", "there is no folder"),
+        ("bench --client --json {0}/none/x.json", "there is no folder"),
+        ("models export embedded --out {0}/file/x", "/file is not a folder"),
+        ("simulate {0}/none.jsonl --record {0}/record", "none.jsonl"),
+        ("simulate {0}/file --record {0}/record", "holds no case with `expected`"),
+    ],
+)
+def test_what_is_wrong_with_the_words_is_said_first(
+    words: str,
+    said: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Also where matplotlib is not installed, and before a model is loaded."""
+    (tmp_path / "file").touch()
+    monkeypatch.setattr("model.evaluation.picture.find_spec", lambda name: None)
+    monkeypatch.setattr("model.evaluation.cli.load", lambda *_, **__: pytest.fail("loaded"))
+    assert run(words.format(tmp_path).split()) in (1, 2)
+    told = capsys.readouterr().err
+    assert said in told
+    assert told.count("\n") == 1

@@ -63,3 +63,13 @@ def test_services_that_text_may_be_sent_to(home: Path, monkeypatch: pytest.Monke
     first, second = doctor._services(options)
     assert (first.verdict, first.says) == ("note", "https://a.example is allowed, with a key")
     assert (second.verdict, "B_KEY" in second.says) == ("wrong", True)
+
+
+def test_a_folder_of_the_user_that_cannot_be_written(home: Path) -> None:
+    (finding,) = doctor._home(argparse.Namespace())
+    assert (finding.verdict, finding.says) == ("ok", f"{home} can be written")
+    assert not home.exists()
+    home.touch()
+    (finding,) = doctor._home(argparse.Namespace())
+    assert finding.verdict == "wrong"
+    assert f"{home} is not a folder; no feedback and no choice of yours is kept" in finding.says

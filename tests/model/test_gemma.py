@@ -15,12 +15,17 @@ from tokenizers import Tokenizer, decoders, models, normalizers
 from diffing.edits import apply
 from lsp_server.cli import run
 from model import gemma
+from model.chat import Turn
 from model.config import ModelError
 from model.families import open_published
 from model.gemma import GemmaPredictor
+from model.grammar import ANY_OBJECT, SchemaError
 from model.library import load
 from model.protocol import Cancelled, Predictor, Request, Stop
 from model.published_predictor import NOT_SERVED
+from model.serving.author import TooLong
+from model.serving.authors import author_for
+from model.serving.service import fault
 
 transformers = pytest.importorskip("transformers", reason="transformers is not installed")
 if not hasattr(transformers, gemma.CLASS):
@@ -202,3 +207,29 @@ def test_the_command_knows_it(folder: Path, home: Path, capsys: pytest.CaptureFi
     assert run(["models", "use", str(folder), "--instruct"]) == 0
     with pytest.raises(ModelError, match="DiffusionGemma"):
         open_published(folder)
+
+
+def test_it_chats(predictor: GemmaPredictor) -> None:
+    author = author_for(predictor)
+    assert author.chats
+    assert not author.takes_tools
+    turns, seen = [Turn("user", "What comes next?")], []
+    made = author.chat(turns, 20, [], Stop(), seen.append)
+    prompt = predictor.template.ask(predictor.tokenizer, "What comes next?")
+    tokens, _ = predictor.generate(prompt, 20, Stop())
+    assert made.text == predictor.tokenizer.decode(tokens)
+    assert (made.prompt_tokens, made.tokens) == (len(prompt), len(tokens))
+    assert made.finish == ("length" if len(tokens) == 20 else "stop")
+    assert [(step.text, step.progress) for step in seen] == [(made.text, 1.0)]
+    first = made.text[:1]
+    assert author.chat(turns, 20, [first], Stop()).text == ""
+    with pytest.raises(TooLong, match="reads 4096 with its answer"):
+        author.chat([Turn("user", "x" * 5000)], 20, [], Stop())
+
+
+def test_a_schema_is_refused_in_words(predictor: GemmaPredictor) -> None:
+    with pytest.raises(SchemaError) as error:
+        author_for(predictor).chat([Turn("user", "Hi")], 20, [], Stop(), schema=ANY_OBJECT)
+    refusal = fault(error.value)
+    assert (refusal.status, refusal.code) == (400, "invalid_schema")
+    assert "cannot be enforced" in str(refusal)

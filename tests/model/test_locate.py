@@ -49,10 +49,9 @@ def test_gains_do_not_depend_on_what_else_is_judged() -> None:
     request = Request("next_edit", "a.py", TEXT, 0)
     places = [TEXT.index(f"line_{i} ") for i in (10, 11, 40)]
     proposals = [draft(TEXT, "old", "new", at) for at in places]
-    together, passes = DraftJudge(bundle, writer).judge(request, context, proposals, 2000, Stop())
-    assert passes == 1
+    together = DraftJudge(bundle, writer).judge(request, context, proposals, 2000, Stop())
     assert [j.place.first for j in together] == [12, 13, 50]
-    alone, _ = DraftJudge(bundle, writer).judge(request, context, proposals[:1], 2000, Stop())
+    alone = DraftJudge(bundle, writer).judge(request, context, proposals[:1], 2000, Stop())
     assert alone[0].gain == pytest.approx(together[0].gain, abs=1e-3)
     assert together[0].gain == pytest.approx(together[0].drafted - together[0].present)
     assert together[0].worst < 0
@@ -65,7 +64,17 @@ def test_drafts_that_do_not_fit_the_budget_are_left_out() -> None:
     context = Context((), "", (), "", "", 0, 0, 0, {})
     request = Request("next_edit", "a.py", TEXT, 0)
     proposals = [draft(TEXT, "old", "new", TEXT.index(f"line_{i} ")) for i in (50, 2, 30)]
-    judged, _ = DraftJudge(bundle, writer).judge(request, context, proposals, 120, Stop())
+    used: list[tuple[int, int, int]] = []
+    judge = DraftJudge(bundle, writer)
+
+    def note(prompt: int, cached: int, passes: int) -> None:
+        used.append((prompt, cached, passes))
+
+    judged = judge.judge(request, context, proposals, 120, Stop(), used=note)
+    judge.judge(request, context, proposals, 120, Stop(), used=note)
+    (size, fresh, passes), (again, cached, none) = used
+    assert (fresh, again, passes, none) == (0, size, 1, 0)
+    assert size - 1 <= cached <= size <= 120
     assert [j.draft for j in judged] == proposals[:2]
 
 
@@ -81,8 +90,17 @@ def test_verdicts_stand_while_the_newest_edit_grows_by_a_few_tokens() -> None:
 
     def ask(line: str, text: str = TEXT, slack: int = 4) -> tuple[list[float], int]:
         request = Request("next_edit", "a.py", text, 0)
-        found, passes = judge.judge(request, typed(line), proposals, 2000, Stop(), slack)
-        return [one.gain for one in found], passes
+        passes: list[int] = []
+        found = judge.judge(
+            request,
+            typed(line),
+            proposals,
+            2000,
+            Stop(),
+            slack,
+            lambda *used: passes.append(used[2]),
+        )
+        return [one.gain for one in found], passes[0]
 
     gains, passes = ask("x = old_1 + 1")
     assert passes == 1

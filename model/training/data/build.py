@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from model.evaluation.benchmarks import default_data
+from model.targets import check_folder
 from model.training.data.allowlist import (
     ALLOW_LIST,
     Package,
@@ -179,6 +180,7 @@ def run(options: argparse.Namespace) -> int:
     """Carry out `redraft data build`; prints the counts. 0, or 1 with a message when it cannot be done."""
     try:
         packages = narrowed(read_allow_list(options.packages), options.only, options.releases)
+        check_folder(options.out)
         result = build(options.out, packages, options.avoid)
     except (OSError, RuntimeError, ValueError) as error:
         print(f"redraft data: {error}", file=sys.stderr)

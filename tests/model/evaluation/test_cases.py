@@ -8,16 +8,8 @@ import pytest
 from fake_predictor import FakePredictor
 
 from diffing.edits import Edit
-from model.evaluation.cases import (
-    BadCase,
-    Case,
-    Output,
-    encode,
-    parse_line,
-    parse_row,
-    prediction_row,
-    read_cases,
-)
+from model.evaluation.cases import BadCase, Case, parse_line, parse_row, read_cases
+from model.evaluation.output import Output, encode, prediction_row
 from model.evaluation.predict import Settings, interleaved, predict_all
 from model.protocol import Prediction
 
@@ -42,7 +34,7 @@ def test_every_field_is_read() -> None:
     case = case_of(
         mode="fim",
         language="cython",
-        history=["d1", "d2"],
+        history=["--- a/x.py\n+++ b/x.py\n@@ -1 +1 @@\n-a = 1\n+a = 2\n", ""],
         related=[{"path": "y.py", "text": "y"}],
         diagnostics=["bad", {"message": "worse", "severity": 1}],
         expected=["one", "two"],
@@ -51,7 +43,7 @@ def test_every_field_is_read() -> None:
     )
     request = case.request
     assert (request.mode, request.language) == ("fim", "cython")
-    assert request.history == ("d1", "d2")
+    assert request.history == ("--- a/x.py\n+++ b/x.py\n@@ -1 +1 @@\n-a = 1\n+a = 2\n", "")
     assert [(one.path, one.text) for one in request.related] == [("y.py", "y")]
     assert request.diagnostics == ("bad", "worse")
     assert request.max_tokens == 7
@@ -65,9 +57,9 @@ def test_every_field_is_read() -> None:
         ("a\r\nb", (1, 1), 4),
         ("a\rb", (1, 0), 2),
         ("a\u2028b\x0cc\nd", (1, 0), 6),
-        ("ab\ncd", (0, 99), 2),
-        ("ab\r\ncd", (0, 99), 2),
-        ("ab\ncd", (9, 0), 5),
+        ("ab\ncd", (0, 2), 2),
+        ("ab\r\ncd", (0, 2), 2),
+        ("ab\n", (1, 0), 3),
         ("", (0, 0), 0),
     ],
 )
@@ -88,12 +80,26 @@ def test_cursor_counts_code_points(text: str, cursor: tuple[int, int], offset: i
         ({"cursor": {"line": -1, "character": 0}}, "`cursor.line` must be at least 0, not -1"),
         ({"cursor": {"line": 1.0, "character": 0}}, "`cursor.line` must be an integer"),
         ({"cursor": {"line": True, "character": 0}}, "`cursor.line` must be an integer"),
+        (
+            {"text": "ab\ncd", "cursor": {"line": 2, "character": 0}},
+            "`cursor.line` is 2, and the text ends in line 1",
+        ),
+        (
+            {"text": "ab\r\ncd", "cursor": {"line": 0, "character": 3}},
+            "`cursor.character` is 3, and line 0 ends at character 2",
+        ),
         ({"mode": "edit"}, "`mode` must be 'fim' or 'next_edit', not 'edit'"),
         ({"mode": ["fim"]}, "`mode` must be"),
         ({"history": "d"}, "`history` must be a list, not a string"),
         ({"history": ["a", 1]}, "`history[1]` must be a string"),
+        ({"history": ["", "not a diff"]}, "`history[1]`: no file header"),
+        (
+            {"history": ["--- a/x\n+++ b/x\n@@ -1,9 +1 @@\n-a\n+b\n"]},
+            "`history[0]`: malformed unified diff",
+        ),
         ({"related": [{"path": "x"}]}, "`related[0]` must be an object"),
         ({"expected": "text"}, "`expected` must be a list"),
+        ({"meta": "jump"}, "`meta` must be an object, not a string"),
         ({"id": [1]}, "`id` must be a string or an integer"),
         ({"max_tokens": 0}, "`max_tokens` must be at least 1"),
     ],
@@ -262,6 +268,21 @@ def test_resume_answers_only_what_is_missing(tmp_path: Path, name: str) -> None:
     assert len(predictor.asked) == 2
     data = gzip.decompress(out.read_bytes()) if name.endswith("gz") else out.read_bytes()
     assert [json.loads(line)["id"] for line in data.splitlines()] == ["a", "b", "c", "d"]
+
+
+def test_resume_asks_again_where_there_was_an_error(tmp_path: Path) -> None:
+    out = tmp_path / "out.jsonl"
+    with Output(out) as output:
+        for row in ({"id": "a", "text": "1"}, {"id": "b", "error": "no memory"}, {"id": "c"}):
+            output.write(row)
+    predictor = FakePredictor(lambda request: ())
+    cases = [case_of(id=number) for number in ("a", "b", "c", "d")]
+    with Output(out, resume=True) as output:
+        assert predict_all(predictor, cases, output, Settings()) == (2, 0)
+    rows = [json.loads(line) for line in out.read_text().splitlines()]
+    assert [row["id"] for row in rows] == ["a", "b", "c", "d"]
+    assert rows[0]["text"] == "1"
+    assert [row.get("model") for row in rows] == [None, "fake", None, "fake"]
 
 
 def test_each_line_is_on_disk_at_once(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from model.evaluation import cli
-from model.evaluation.cases import encode
+from model.evaluation.output import encode
 
 CASES = [
     {
@@ -109,14 +109,47 @@ def test_predict_threshold_hides(folder: Path) -> None:
     ("arguments", "message"),
     [
         (["missing.jsonl"], "no such file: missing.jsonl"),
-        (["--model", "scripted:missing.json", "-"], "cannot load model scripted:missing.json"),
+        (["--model", "scripted:missing.json", "cases.jsonl"], "cannot load model scripted:missing"),
+        (["empty.jsonl"], "no case in empty.jsonl"),
+        (["cases.jsonl", "--out", "nowhere/out.jsonl"], "there is no folder nowhere"),
+        (["cases.jsonl", "--out", "."], ". is a folder"),
+        (["cases.jsonl", "--out", "letter.txt", "--resume"], "letter.txt, line 1: not an object"),
     ],
 )
 def test_what_cannot_begin_ends_with_2(
-    folder: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
+    folder: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: list[str],
+    message: str,
 ) -> None:
+    monkeypatch.chdir(folder)
+    (folder / "empty.jsonl").write_text("\n")
+    (folder / "letter.txt").write_text("Dear reader,\n")
     assert call("predict", folder, *arguments) == 2
-    assert message in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert message in said
+    assert said.count("\n") == 1
+    assert (folder / "letter.txt").read_text() == "Dear reader,\n"
+
+
+@pytest.mark.parametrize("option", ["--out", "--json", "--picture"])
+def test_eval_finds_out_before_the_work_where_it_cannot_write(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, option: str
+) -> None:
+    monkeypatch.setattr(cli, "load_predictor", lambda *_: pytest.fail("the model was loaded"))
+    target = folder / "nowhere" / "report.svg"
+    assert call("eval", folder, str(folder / "cases.jsonl"), option, str(target)) == 2
+    assert f"{target} cannot be written: there is no folder" in capsys.readouterr().err
+
+
+def test_eval_of_no_case_is_an_error(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = folder / "empty.jsonl"
+    path.write_text("")
+    assert call("eval", folder, str(path)) == 2
+    output = capsys.readouterr()
+    assert output.err == f"redraft eval: no case with `expected` in {path}\n"
+    assert output.out == ""
 
 
 def test_eval_prints_tables_and_writes_json(

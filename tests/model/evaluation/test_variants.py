@@ -9,7 +9,8 @@ import pytest
 from tiny import random_bundle
 
 from model.evaluation import cli, loading, picture
-from model.evaluation.cases import encode, parse_row
+from model.evaluation.cases import parse_row
+from model.evaluation.output import encode
 from model.evaluation.predict import Settings, interleaved
 from model.evaluation.score import Score
 from model.evaluation.variants import (

@@ -301,5 +301,5 @@ def test_a_denoiser_that_is_there_is_trained_further(shards: Path, tmp_path: Pat
     stored = Checkpoint(tmp_path / "out", "denoiser").get("denoiser.fuse.weight")
     for layers, same in (("0, 2", True), ("0, 1", False)):
         how.write_text(text.format(layers))
-        network = load_trainer(Namespace(recipe=str(how), **words)).network
+        network = load_trainer(Namespace(**words), read_recipe(str(how))).network
         assert torch.equal(network.fuse.weight, stored) is same

@@ -15,6 +15,7 @@ from model.feedback import Event, Life, Store, Suggested, to_json
 from model.gate import FILE, Gate, Logistic, fingerprint, load_for_user, tuned_path
 from model.remote.predictor import gate_for
 from model.training.labels import label
+from model.training.threshold import THETAS, choose, choose_all
 from model.training.tune import TuneError, judgements, outcomes, read, tuned, weighed
 from model.training.tune_picture import reliability
 
@@ -182,6 +183,34 @@ def test_too_little_is_said_so(model, home, tmp_path, capsys) -> None:
     few.write_text('{"id": 1}\n')
     assert run(["tune", str(few), "--model", str(model)]) == 1
     assert "not a line of feedback" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b"\xff\xfe\x00\n", "line 1: not UTF-8 text"),
+        (b"\n{}x\n", "line 2: Extra data"),
+        (b"[]\n", "line 1: not a line of feedback"),
+    ],
+)
+def test_a_file_that_is_no_feedback_is_named(model, home, tmp_path, capsys, data, said) -> None:
+    path = tmp_path / "bin.jsonl"
+    path.write_bytes(data)
+    assert run(["tune", str(path), "--model", str(model)]) == 1
+    assert f"redraft tune: {path}, {said}" in capsys.readouterr().err
+
+
+def test_quiet_never_shows_more_than_balanced() -> None:
+    """Where all that was shown at 0.25 was wanted, 0.25 is enough for balanced, and quiet alone would go below it."""
+    shown = [(0.25, True)] * 40
+    assert choose(shown, THETAS["quiet"]) == 0.2375
+    assert choose_all(shown) == {"eager": 0.15, "balanced": 0.25, "quiet": 0.25}
+
+
+def test_what_was_only_shown_does_not_make_a_tuned_gate_loud() -> None:
+    lives = [life(n, "accepted" if n % 5 else "rejected", {"gain": -1.1}) for n in range(60)]
+    for values in tuned(GATE, judgements(lives)).thresholds.values():
+        assert values["eager"] <= values["balanced"] <= values["quiet"]
 
 
 def test_the_store_is_read(home) -> None:

@@ -29,7 +29,9 @@ local function model(name)
     return
   end
   status.ask(function(report, problem)
-    vim.notify(problem or ('Redraft: model %s on %s, %s'):format(report.model, report.device, report.state))
+    local loaded = report and report.model ~= ''
+    local said = loaded and ('Redraft: model %s on %s, %s'):format(report.model, report.device, report.state)
+    vim.notify(problem or said or status.describe(report))
   end)
 end
 
