@@ -207,7 +207,7 @@ def test_complaint_10_nothing_moves_and_nothing_is_asked_while_typing(nvim: Nvim
     nvim.start([RENAME], setup=KEYMAPS)
     nvim.open("a.py", "count = 0\n" + "pass\n" * 80 + "print(count)\n")
     nvim.keys("cwtotal")
-    nvim.wait_for_requests(1)  # for ghost text
+    nvim.wait(lambda: (now := nvim.status())["requests"] and not now["pending"])  # for ghost text
     never(nvim.drawn)
     nvim.keys("<Esc>")
     before = nvim.lua(view)

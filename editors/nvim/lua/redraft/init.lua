@@ -19,7 +19,7 @@ local function completer()
   return native and require('redraft.native') or ghost
 end
 
-ghost.yields = nes.visible
+ghost.yields = nes.has_priority
 ghost.on_silence = function(bufnr)
   if config.asks_in('i') then
     nes.later(bufnr)
