@@ -32,6 +32,8 @@ local asked = '' -- where and about which text the last question was
 
 --- Called when the server has no ghost text for a place that was not asked about by the user.
 M.on_silence = function(_) end
+--- Called before a question goes out.
+M.on_question = function() end
 --- Whether something else is shown, or asked for, that ghost text would disturb.
 M.yields = function()
   return false
@@ -162,6 +164,7 @@ local function ask(bufnr, invoked)
   end
   local place = here(bufnr)
   asked = place
+  M.on_question()
   question:ask(client, 'textDocument/inlineCompletion', bufnr, invoked, function(result, failed)
     if not failed and api.nvim_get_current_buf() == bufnr and editor.in_mode('i') and here(bufnr) == place then
       receive(bufnr, client, result and (result.items or result)[1], invoked)

@@ -20,6 +20,7 @@ local function completer()
 end
 
 ghost.yields = nes.has_priority
+ghost.on_question = nes.put_off
 ghost.on_silence = function(bufnr)
   if config.asks_in('i') then
     nes.later(bufnr)

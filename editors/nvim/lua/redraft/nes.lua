@@ -267,6 +267,14 @@ function M.has_priority()
   return M.visible() or question:is_awaited()
 end
 
+--- Another question is about to be asked, for which the server withdraws this one. It stays open.
+function M.put_off()
+  if question:is_pending() then
+    question:cancel()
+    asked = ''
+  end
+end
+
 --- Ask by itself in a buffer.
 ---@param bufnr integer
 ---@param group integer augroup

@@ -18,10 +18,14 @@ end
 ---@param callback fun()
 function Question:later(milliseconds, callback)
   self:stop_timer()
-  self.timer = vim.defer_fn(function()
-    self.timer = nil
-    callback()
+  local timer ---@type uv.uv_timer_t
+  timer = vim.defer_fn(function()
+    if self.timer == timer then -- one that was stopped may be on its way here already
+      self.timer = nil
+      callback()
+    end
   end, milliseconds)
+  self.timer = timer
 end
 
 ---@private
@@ -41,6 +45,12 @@ function Question:cancel()
   if request and request.id and not request.client:is_stopped() then
     request.client:cancel_request(request.id)
   end
+end
+
+--- Whether an answer is waited for.
+---@return boolean
+function Question:is_pending()
+  return self.pending ~= nil
 end
 
 --- Whether the user himself waits for an answer.
