@@ -61,7 +61,7 @@ def test_a_next_edit_is_accepted_by_word_and_by_line(nvim: Nvim) -> None:
     where = {"start": {"line": 1, "character": 4}, "end": {"line": 1, "character": 5}}
     rule = {
         "mode": "next_edit",
-        "when": {"text": "next"},
+        "when": {"text": "next\nb = x"},
         "edits": [{"range": where, "new_text": "f(1)\nc = 2"}],
     }
     nvim.start([rule], setup=ALL_KEYMAPS)
