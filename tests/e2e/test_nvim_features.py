@@ -57,6 +57,15 @@ def test_a_key_that_comes_alone_is_asked_about_at_once(own_nvim: Nvim) -> None:
     quiet(nvim)
 
 
+def test_what_is_typed_before_the_server_is_there_is_asked_about(own_nvim: Nvim) -> None:
+    nvim = own_nvim.start([PRINT])
+    nvim.open("a.py", "\n", attached=False)
+    nvim.keys("ipri")
+    nvim.wait_for_text("pri\n")
+    assert not nvim.attached()
+    nvim.wait_for_ghost("nt(value)")
+
+
 def test_a_next_edit_is_accepted_by_word_and_by_line(nvim: Nvim) -> None:
     where = {"start": {"line": 1, "character": 4}, "end": {"line": 1, "character": 5}}
     rule = {

@@ -329,6 +329,9 @@ function M.attach(bufnr, group)
   on({ 'InsertLeave', 'BufLeave', 'BufUnload' }, function()
     M.clear(bufnr)
   end)
+  if api.nvim_get_current_buf() == bufnr and editor.in_mode('i') then
+    follow(bufnr) -- what was typed while the server started
+  end
 end
 
 return M
