@@ -90,15 +90,27 @@ class Pipeline:
         moment = _moment(question, document)
         if (alive := self._live(question, document, moment)) is not None:
             return alive
+        if session.status.state == "loading" and not await self._loaded(question, document):
+            return self._silent("loading")
         predictor = session.predictor
         if predictor is None or session.status.state != "ready":
-            loading = session.status.state == "loading"
-            return self._silent("loading" if loading else "model-error")
+            return self._silent("model-error")
         if self._backoff.active:
             return self._silent("backing-off")
         if session.mood.resting and not question.invoked:
             return self._silent("resting")
         return await self._ask(question, document, moment, predictor)
+
+    async def _loaded(self, question: Question, document: Document) -> bool:
+        """Wait for the model, as long as nobody asks anew. False when the document has moved on meanwhile."""
+        version = document.version
+        try:
+            await self._scheduler.wait(question.uri, self._session.status.loaded)
+        except asyncio.CancelledError:
+            self._session.status.silent("cancelled")
+            raise
+        same = self._session.documents.get(question.uri) is document
+        return same and document.version == version
 
     def _live(self, question: Question, document: Document, moment: _Moment) -> Answer | None:
         """The suggestion that the user is typing through, or that nothing has changed for."""

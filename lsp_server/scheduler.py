@@ -109,6 +109,17 @@ class Scheduler:
             if self._live.get(key) is live:
                 del self._live[key]
 
+    async def wait(self, key: str, event: asyncio.Event) -> None:
+        """Until something has happened that the request of this document needs, unless superseded."""
+        task = asyncio.current_task()
+        assert task is not None
+        live = self._live[key] = _Live(task)
+        try:
+            await event.wait()
+        finally:
+            if self._live.get(key) is live:
+                del self._live[key]
+
     def submit(self, work: Callable[..., T], *args: object) -> Future[T]:
         """Queue work for the worker thread, after all that waits already."""
         future = self._executor.submit(work, *args)

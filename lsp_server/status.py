@@ -7,6 +7,7 @@ predictions are made.
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -25,7 +26,8 @@ _KIND = {"loading": "Normal", "ready": "Normal", "error": "Error", "disabled": "
 class Status:
     """Counters and the state of the model: loading, ready, error or disabled.
 
-    `trouble` is what keeps a model that is ready from answering for now.
+    `trouble` is what keeps a model that is ready from answering for now. `loaded` is set while nothing is loading,
+    whatever came of it.
     """
 
     notify: Callable[[str, Any], None]
@@ -41,6 +43,7 @@ class Status:
     predictions: int = 0
     reasons: Counter[str] = field(default_factory=Counter)
     outcomes: Counter[str] = field(default_factory=Counter)
+    loaded: asyncio.Event = field(default_factory=asyncio.Event)
     _sent: tuple[bool, str, str] | None = None
 
     def silent(self, reason: str) -> None:
@@ -72,6 +75,10 @@ class Status:
         if state != "disabled":
             self.model, self.device = model, device
         self.busy = state == "loading"
+        if self.busy:
+            self.loaded.clear()
+        else:
+            self.loaded.set()
         self.publish()
 
     def set_busy(self, busy: bool) -> None:

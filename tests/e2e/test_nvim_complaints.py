@@ -1,4 +1,4 @@
-"""What users of other tools complain of, by the numbers of that list: keys, drawing and late answers (2 to 20).
+"""What users of other tools complain of, by the numbers of that list: keys, drawing and late answers (1 to 20).
 
 docs/editors.md says which numbers the server's own tests hold instead.
 """
@@ -14,6 +14,35 @@ pytestmark = pytest.mark.e2e
 INSERTING = {**KEYMAPS, "next_edit_modes": ["n", "i"]}
 FIM = "textDocument/inlineCompletion"
 NEXT_EDIT = "redraft/nextEdit"
+
+
+def test_complaint_1_what_was_deleted_is_not_brought_back(nvim: Nvim) -> None:
+    back = edit((1, 0), (1, 0), "print(count)\n", text="count = 0\nreturn")
+    word = {"mode": "fim", "when": {"regex": "return $"}, "insert": "count"}
+    nvim.start([back, word], setup=KEYMAPS)
+    nvim.open("a.py", "count = 0\nprint(count)\nreturn\n")
+    nvim.keys("jdd")
+    nvim.wait(lambda: refusals(nvim, "undoes-last-edit"))
+    never(nvim.drawn)
+    nvim.keys("<C-n>")  # asked for, there is none either, and the reason is told
+    nvim.wait(lambda: "no next edit (undoes-last-edit)" in nvim.messages())
+    assert nvim.drawn() == []
+
+    nvim.open("b.py", "return count\n")
+    nvim.keys("wD")
+    nvim.wait_for_text("return \n")
+    before = refusals(nvim, "undoes-last-edit")
+    nvim.keys("A")
+    nvim.wait(lambda: refusals(nvim, "undoes-last-edit") > before)
+    never(nvim.ghost)
+    nvim.keys("<Tab>")
+    nvim.wait(lambda: nvim.text() != "return \n")
+    assert "count" not in nvim.text()
+
+
+def refusals(nvim: Nvim, reason: str) -> int:
+    """How often the server was silent for this reason."""
+    return int(nvim.status()["counts"].get(reason, 0))
 
 
 def test_complaint_2_no_suggestion_right_after_undo_or_redo(nvim: Nvim) -> None:
@@ -178,7 +207,7 @@ def test_complaint_10_nothing_moves_and_nothing_is_asked_while_typing(nvim: Nvim
     nvim.start([RENAME], setup=KEYMAPS)
     nvim.open("a.py", "count = 0\n" + "pass\n" * 80 + "print(count)\n")
     nvim.keys("cwtotal")
-    nvim.wait_for_requests(1)  # for ghost text
+    nvim.wait(lambda: (now := nvim.status())["requests"] and not now["pending"])  # for ghost text
     never(nvim.drawn)
     nvim.keys("<Esc>")
     before = nvim.lua(view)
@@ -315,6 +344,20 @@ def test_complaint_16_an_edit_for_another_version_is_not_shown(faked_nvim: Nvim)
     never(nvim.drawn)
     nvim.keys("<C-n>")
     nvim.wait(lambda: "no next edit (stale-version)" in nvim.messages())
+
+
+def test_complaint_17_what_stands_there_is_not_inserted_again(nvim: Nvim) -> None:
+    call = {"mode": "fim", "when": {"regex": "f\\($"}, "insert": "first, second)"}
+    line = {"mode": "fim", "when": {"regex": "\\n$"}, "insert": "return total"}
+    again = edit((1, 0), (1, 0), "return total\n", text="x = g()")
+    nvim.start([call, line, again], setup=KEYMAPS)
+    nvim.open("a.py", "x = f)\nreturn total\n")
+    nvim.place(0, 5)
+    for keys, refused in (("i(", 1), ("<Esc>o", 2), ("<Esc>ddk0wwrg", 3)):
+        nvim.keys(keys)
+        nvim.wait(lambda refused=refused: refusals(nvim, "duplicates-suffix") >= refused)
+        never(lambda: nvim.ghost() or nvim.drawn())
+    assert nvim.text() == "x = g()\nreturn total\n"
 
 
 def test_complaint_18_accepting_ends_even_when_the_server_repeats_itself(faked_nvim: Nvim) -> None:

@@ -161,11 +161,11 @@ def test_complaint_41_a_silent_file_says_why_in_the_status(nvim: Nvim) -> None:
     nvim.start([{"mode": "any", "insert": "leak"}], setup=KEYMAPS)
     nvim.open(".env", "TOKEN=abc\n")
     nvim.keys("Adef")
-    nvim.wait_for_requests(1)
+    nvim.wait(lambda: nvim.status()["requests"])
+    asked = nvim.status()["requests"]
     nvim.keys("<Esc>")
-    nvim.wait_for_requests(2)  # the next edit
-    status = nvim.status()
-    assert status["counts"] == {"secret-file": 2}
+    status = nvim.wait(lambda: (now := nvim.status())["requests"] > asked and now)  # the next edit
+    assert status["counts"] == {"secret-file": status["requests"]}
     assert status["predictions"] == 0
     assert (nvim.ghost(), nvim.drawn(), nvim.calls()) == (None, [], [])
     nvim.api.command("Redraft status")
@@ -227,7 +227,7 @@ def test_complaint_47_nothing_outlives_the_text_it_was_made_for(nvim: Nvim) -> N
     rename(nvim)
     asked = nvim.status()["requests"]
     nvim.lua("vim.api.nvim_buf_set_lines(0, 0, 0, false, { 'import os' })")  # a formatter, say
-    nvim.wait(lambda: nvim.status()["requests"] == asked + 1)
+    nvim.wait(lambda: nvim.status()["requests"] > asked)
     nvim.wait_for_drawn([("RedraftDelete", 2, 6, (2, 11)), ("inline", 2, 11, "total")])
 
     nvim.start([PRINT], setup=KEYMAPS)
@@ -334,10 +334,12 @@ def test_complaint_49_typing_through_asks_and_aborts_nothing(nvim: Nvim) -> None
     nvim.open("a.py", "\n")
     nvim.keys("ipri")
     nvim.wait_for_ghost("nt(value)")
+    asked = nvim.status()
     nvim.keys("nt(val")
     nvim.wait_for_ghost("ue)")
     status = nvim.status()
-    assert (status["requests"], status["counts"], status["outcomes"]) == (1, {"model": 1}, {})
+    assert (status["requests"], status["counts"]) == (asked["requests"], asked["counts"])
+    assert status["outcomes"] == {}
     nvim.keys("<BS><BS>")
     nvim.wait_for_ghost("alue)")
     nvim.keys("<Tab>")

@@ -44,11 +44,33 @@ def test_ghost_text_is_accepted_by_word_and_by_line(nvim: Nvim) -> None:
     nvim.wait_for_text("for x in xs:\n    print\n")  # each part is a step of undo
 
 
+def test_a_key_that_comes_alone_is_asked_about_at_once(own_nvim: Nvim) -> None:
+    lone = {"mode": "fim", "when": {"regex": "lone$"}, "insert": " key"}
+    burst = {"mode": "fim", "when": {"regex": "burst$"}, "insert": " of keys"}
+    nvim = own_nvim.start([lone, burst], setup={"ghost_text_delay": 60_000})
+    nvim.open("a.py", "lone\n")
+    nvim.keys("A")
+    nvim.wait_for_ghost(" key")
+    nvim.keys(" burst")  # within three pauses of the key before
+    nvim.wait_for_text("lone burst\n")
+    nvim.wait(lambda: nvim.ghost() is None)
+    quiet(nvim)
+
+
+def test_what_is_typed_before_the_server_is_there_is_asked_about(own_nvim: Nvim) -> None:
+    nvim = own_nvim.start([PRINT])
+    nvim.open("a.py", "\n", attached=False)
+    nvim.keys("ipri")
+    nvim.wait_for_text("pri\n")
+    assert not nvim.attached()
+    nvim.wait_for_ghost("nt(value)")
+
+
 def test_a_next_edit_is_accepted_by_word_and_by_line(nvim: Nvim) -> None:
     where = {"start": {"line": 1, "character": 4}, "end": {"line": 1, "character": 5}}
     rule = {
         "mode": "next_edit",
-        "when": {"text": "next"},
+        "when": {"text": "next\nb = x"},
         "edits": [{"range": where, "new_text": "f(1)\nc = 2"}],
     }
     nvim.start([rule], setup=ALL_KEYMAPS)

@@ -7,6 +7,7 @@ import asyncio
 import pytest
 from lsp_editor import Editor, capabilities
 from lsprotocol import types as lsp
+from pygls.exceptions import JsonRpcException
 
 pytestmark = pytest.mark.e2e
 
@@ -98,18 +99,32 @@ async def test_status_says_what_is_going_on(editor: Editor) -> None:
     assert editor.client.statuses[-1] == {"busy": False, "kind": "Normal", "message": ""}  # type: ignore[attr-defined]
 
 
-async def test_loading_shows_progress_and_answers_with_silence(editor: Editor) -> None:
-    await editor.start(ANY, script={"load_ms": 400}, caps=capabilities(progress=True), ready=False)
+async def test_loading_shows_progress_and_the_newest_question_waits_for_it(editor: Editor) -> None:
+    await editor.start(ANY, script={"load_ms": 900}, caps=capabilities(progress=True), ready=False)
     editor.open("a.py", "\n")
-    assert (await editor.inline("a.py", 0, 0)) is None
-    assert (await editor.reason()) == "loading"
+    first = asyncio.ensure_future(editor.inline("a.py", 0, 0))
     assert (await editor.status())["state"] == "loading"
-    await editor.wait_for_state("ready")
-    await editor.status()
+    assert (await editor.inline("a.py", 0, 0)) is not None
+    status = await editor.wait_for_state("ready")
+    assert status["counts"] == {"cancelled": 1, "model": 1}
+    with pytest.raises(JsonRpcException):
+        await first
     ((begin, end),) = editor.client.progress_reports.values()
     assert (begin.kind, begin.title) == ("begin", "Redraft")
     assert (end.kind, end.message) == ("end", "scripted")
     assert (await editor.inline("a.py", 0, 0)) is not None
+
+
+async def test_a_question_of_while_the_model_loads_is_not_answered_for_another_text(
+    editor: Editor,
+) -> None:
+    await editor.start(ANY, script={"load_ms": 900}, ready=False)
+    editor.open("a.py", "\n")
+    asked = asyncio.ensure_future(editor.inline("a.py", 0, 0))
+    await editor.status()
+    editor.type("a.py", 0, 0, "x")
+    assert (await asked) is None
+    assert (await editor.reason()) == "loading"
 
 
 async def test_a_model_that_cannot_be_loaded_is_told_once(editor: Editor) -> None:

@@ -81,3 +81,11 @@ export function endAfterAll(edits: Edit[], index: number): Position | undefined 
   for (const before of edits.slice(0, index).reverse()) at = shift(at, before);
   return at;
 }
+
+/** All edits as one, with what stands between them; `text` gives what stands between two places. There is at least one. */
+export function merged(edits: Edit[], text: (start: Position, end: Position) => string): Edit {
+  return edits.reduce((all, next) => ({
+    range: { start: all.range.start, end: next.range.end },
+    text: all.text + text(all.range.end, next.range.start) + next.text,
+  }));
+}

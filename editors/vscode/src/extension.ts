@@ -3,6 +3,7 @@
 import * as vscode from 'vscode';
 import { Menu } from './menu';
 import { NextEdit } from './nextEdit';
+import { inlineEdits } from './proposed';
 import { Server, activePython } from './server';
 
 const RESTARTING = ['redraft.serverCommand', 'redraft.model', 'redraft.device', 'redraft.threads'];
@@ -12,6 +13,10 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
   const server = new Server(context, log);
   const nextEdit = new NextEdit(server, log);
   const menu = new Menu(server);
+  const chooseView = (): void => {
+    const wanted = vscode.workspace.getConfiguration('redraft').get('inlineEdits', false);
+    nextEdit.showBy(wanted ? inlineEdits(() => { nextEdit.reject(); }, log) : undefined);
+  };
   const start = async (): Promise<void> => {
     nextEdit.clear();
     if (!(await server.restart())) await offerToSetUp();
@@ -52,6 +57,7 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
       if (editor) server.focus(editor.document);
     }),
     vscode.workspace.onDidChangeConfiguration(async (event) => {
+      if (event.affectsConfiguration('redraft.inlineEdits')) chooseView();
       if (RESTARTING.some((name) => event.affectsConfiguration(name))) await start();
       else if (event.affectsConfiguration('redraft')) {
         nextEdit.clear();
@@ -59,6 +65,7 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
       }
     }),
   );
+  chooseView();
   await start();
 }
 

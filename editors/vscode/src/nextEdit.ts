@@ -5,6 +5,7 @@ import { LSPErrorCodes, ResponseError } from 'vscode-languageclient/node';
 import { selections } from './client';
 import { Drawing, lineText, toRange } from './drawing';
 import { type Edit, type Suggestion, endAfterAll, rebase } from './edits';
+import type { InlineEdits } from './inlineEdits';
 import { hint, nearest, onScreen, tabActs } from './placing';
 import { SCHEMES, type Server } from './server';
 
@@ -20,6 +21,7 @@ export class NextEdit implements vscode.Disposable {
   private jumpedTo: vscode.Position | undefined;
   private timer: NodeJS.Timeout | undefined;
   private asked: vscode.CancellationTokenSource | undefined;
+  private view: InlineEdits<vscode.TextDocument> | undefined;
   private readonly drawing = new Drawing();
   private readonly parts: vscode.Disposable[];
 
@@ -126,8 +128,15 @@ export class NextEdit implements vscode.Disposable {
     if (shown) this.draw();
   }
 
-  dispose(): void {
+  /** Show next edits by this view of the editor's from now on; undefined: draw them here. */
+  showBy(view: InlineEdits<vscode.TextDocument> | undefined): void {
     this.clear();
+    this.view?.dispose();
+    this.view = view;
+  }
+
+  dispose(): void {
+    this.showBy(undefined);
     for (const part of this.parts) part.dispose();
   }
 
@@ -140,6 +149,7 @@ export class NextEdit implements vscode.Disposable {
 
   private onChange({ document, contentChanges }: vscode.TextDocumentChangeEvent): void {
     if (!contentChanges.length) return;
+    if (this.view?.isApplied(document)) this.clear(); // the command that comes with it tells the server
     if (this.shown?.document === document) {
       const changes = contentChanges.map(({ range, text }) => ({ range, text }));
       const suggestion = rebase(this.shown.suggestion, changes);
@@ -185,6 +195,8 @@ export class NextEdit implements vscode.Disposable {
   }
 
   private draw(): void {
+    this.view?.show(this.shown);
+    if (this.view) return;
     for (const editor of vscode.window.visibleTextEditors) {
       const mine = this.shown?.document === editor.document ? this.shown.suggestion.edits : [];
       this.drawIn(editor, mine);

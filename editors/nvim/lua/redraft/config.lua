@@ -16,7 +16,7 @@ local M = {}
 ---@field name? string the server's name among Neovim's clients
 ---@field settings? table settings of the server, see `redraft settings`
 ---@field ghost_text? boolean|'native' completions at the cursor, drawn by this plugin or by Neovim 0.12
----@field ghost_text_delay? integer milliseconds between a key and the question
+---@field ghost_text_delay? integer milliseconds between the last key of a burst and the question
 ---@field next_edit? boolean next edits after a change, without being asked
 ---@field next_edit_delay? integer milliseconds between a change and the question
 ---@field next_edit_modes? string[] modes in which next edits are asked for: 'n', 'i'

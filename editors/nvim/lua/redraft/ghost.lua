@@ -13,6 +13,8 @@ local server = require('redraft.server')
 local ui = require('redraft.ui')
 local M = {}
 
+local BURST_GAPS = 3 -- keys that are further apart than so many pauses are no burst
+
 ---@class redraft.Ghost
 ---@field bufnr integer
 ---@field client vim.lsp.Client
@@ -25,11 +27,14 @@ local M = {}
 
 local shown ---@type redraft.Ghost?
 local last ---@type redraft.Ghost?
+local moved_at = 0 -- when the last question was put off, in milliseconds
 local asked = '' -- where and about which text the last question was
 
 --- Called when the server has no ghost text for a place that was not asked about by the user.
 M.on_silence = function(_) end
---- Whether something else is shown that ghost text would disturb.
+--- Called before a question goes out.
+M.on_question = function() end
+--- Whether something else is shown, or asked for, that ghost text would disturb.
 M.yields = function()
   return false
 end
@@ -159,6 +164,7 @@ local function ask(bufnr, invoked)
   end
   local place = here(bufnr)
   asked = place
+  M.on_question()
   question:ask(client, 'textDocument/inlineCompletion', bufnr, invoked, function(result, failed)
     if not failed and api.nvim_get_current_buf() == bufnr and editor.in_mode('i') and here(bufnr) == place then
       receive(bufnr, client, result and (result.items or result)[1], invoked)
@@ -176,9 +182,17 @@ local function wanted(bufnr)
     and (config.options.show_with_menu or not editor.menu_open())
 end
 
+--- A key that comes alone is asked about at once; of keys in a burst only the last.
+local function pause()
+  local now, before = vim.uv.now(), moved_at
+  moved_at = now
+  local delay = config.options.ghost_text_delay
+  return now - before > BURST_GAPS * delay and 0 or delay
+end
+
 local function later(bufnr)
   question:cancel()
-  question:later(config.options.ghost_text_delay, function()
+  question:later(pause(), function()
     if wanted(bufnr) and not shown then
       ask(bufnr, false)
     else
@@ -315,6 +329,9 @@ function M.attach(bufnr, group)
   on({ 'InsertLeave', 'BufLeave', 'BufUnload' }, function()
     M.clear(bufnr)
   end)
+  if api.nvim_get_current_buf() == bufnr and editor.in_mode('i') then
+    follow(bufnr) -- what was typed while the server started
+  end
 end
 
 return M

@@ -19,7 +19,8 @@ local function completer()
   return native and require('redraft.native') or ghost
 end
 
-ghost.yields = nes.visible
+ghost.yields = nes.has_priority
+ghost.on_question = nes.put_off
 ghost.on_silence = function(bufnr)
   if config.asks_in('i') then
     nes.later(bufnr)

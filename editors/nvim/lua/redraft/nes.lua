@@ -261,6 +261,20 @@ function M.visible()
   return live() ~= nil
 end
 
+--- Whether one is shown, or the user has asked for one: the server would withdraw it for another question.
+---@return boolean
+function M.has_priority()
+  return M.visible() or question:is_awaited()
+end
+
+--- Another question is about to be asked, for which the server withdraws this one. It stays open.
+function M.put_off()
+  if question:is_pending() then
+    question:cancel()
+    asked = ''
+  end
+end
+
 --- Ask by itself in a buffer.
 ---@param bufnr integer
 ---@param group integer augroup

@@ -4,7 +4,7 @@
 
 ---@class redraft.Question
 ---@field private timer? uv.uv_timer_t
----@field private pending? { client: vim.lsp.Client, id?: integer }
+---@field private pending? { client: vim.lsp.Client, invoked: boolean, id?: integer }
 local Question = {}
 Question.__index = Question
 
@@ -18,10 +18,14 @@ end
 ---@param callback fun()
 function Question:later(milliseconds, callback)
   self:stop_timer()
-  self.timer = vim.defer_fn(function()
-    self.timer = nil
-    callback()
+  local timer ---@type uv.uv_timer_t
+  timer = vim.defer_fn(function()
+    if self.timer == timer then -- one that was stopped may be on its way here already
+      self.timer = nil
+      callback()
+    end
   end, milliseconds)
+  self.timer = timer
 end
 
 ---@private
@@ -43,6 +47,18 @@ function Question:cancel()
   end
 end
 
+--- Whether an answer is waited for.
+---@return boolean
+function Question:is_pending()
+  return self.pending ~= nil
+end
+
+--- Whether the user himself waits for an answer.
+---@return boolean
+function Question:is_awaited()
+  return self.pending ~= nil and self.pending.invoked
+end
+
 --- Ask about the place of the cursor. The answer comes unless the question was withdrawn; nil where
 --- there is none.
 ---@param client vim.lsp.Client
@@ -55,7 +71,7 @@ function Question:ask(client, method, bufnr, invoked, callback)
   local params = vim.lsp.util.make_position_params(0, client.offset_encoding)
   params.textDocument.version = vim.lsp.util.buf_versions[bufnr]
   params.context = { triggerKind = invoked and 1 or 2 }
-  local request = { client = client }
+  local request = { client = client, invoked = invoked }
   self.pending = request
   local sent, id = client:request(method, params, function(err, result)
     if self.pending == request then
