@@ -22,7 +22,7 @@ export interface Provider<D> {
 }
 
 export interface Editor<D> {
-  /** `refresh` tells the editor to ask again. */
+  /** `refresh` makes the editor ask for items. */
   register: (provider: Provider<D>) => { refresh: () => void; dispose: () => void };
   text: (document: D, range: Range) => string;
   rejected: () => void;
@@ -46,7 +46,7 @@ export class InlineEdits<D> {
   show(now: { document: D; suggestion: Suggestion } | undefined): void {
     if (now?.suggestion === this.shown?.suggestion) return;
     this.shown = now && { ...now, ...this.prepared(now.document, now.suggestion) };
-    this.view.refresh();
+    if (now) this.view.refresh(); // what is over goes by itself
   }
 
   /** Whether the text is what it is after the edit: the editor has applied it. */

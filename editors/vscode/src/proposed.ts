@@ -12,31 +12,36 @@ interface ProposedItem extends vscode.InlineCompletionItem {
   ours: Item;
 }
 
-/** Every member but the first is proposed; the editor refuses the second where the API is withheld. */
 interface ProposedProvider extends vscode.InlineCompletionItemProvider {
-  handleDidShowCompletionItem: () => void;
   handleEndOfLifetime: (item: ProposedItem, reason: { kind: number }) => void;
-  onDidChange: vscode.Event<void>;
 }
 
+/** The editor throws where the third argument is given and the API is withheld. */
+type ProposedRegister = (
+  selector: vscode.DocumentSelector,
+  provider: ProposedProvider,
+  metadata: { groupId: string },
+) => vscode.Disposable;
+
+const GROUP = 'next-edit';
+
 function register(ours: Provider<Document>): { refresh: () => void; dispose: () => void } {
-  const changed = new vscode.EventEmitter<void>();
   const provider: ProposedProvider = {
     provideInlineCompletionItems: (document) => ours.items(document).map(proposedItem),
-    handleDidShowCompletionItem: () => undefined, // the server has been told already
     handleEndOfLifetime: ({ ours: item }, { kind }) => {
       ours.ended(item, kind);
     },
-    onDidChange: changed.event,
   };
-  const registered = vscode.languages.registerInlineCompletionItemProvider(SCHEMES.map((scheme) => ({ scheme })), provider);
+  const selector = SCHEMES.map((scheme) => ({ scheme }));
+  const registerProposed = vscode.languages.registerInlineCompletionItemProvider as ProposedRegister;
+  const registered = registerProposed(selector, provider, { groupId: GROUP });
   return {
+    // The provider's own event would not do: of a text that has been asked about the editor asks only when told to.
     refresh: () => {
-      changed.fire();
+      void vscode.commands.executeCommand('editor.action.inlineSuggest.trigger', { providerId: `redraft.redraft:${GROUP}` });
     },
     dispose: () => {
       registered.dispose();
-      changed.dispose();
     },
   };
 }
