@@ -300,6 +300,8 @@ def test_the_statusline_tells_the_state(nvim: Nvim) -> None:
     nvim.api.command("Redraft enable buffer")
     nvim.api.command("Redraft model /no/such/model")
     nvim.wait(lambda: nvim.lua(line) == "redraft error")
+    nvim.api.command("Redraft model")
+    nvim.wait(lambda: "error, the model could not be loaded" in nvim.messages())
     assert "%{" not in nvim.lua(
         "return vim.api.nvim_eval_statusline(\"%{v:lua.require'redraft.status'.line()}\", {}).str"
     )

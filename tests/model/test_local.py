@@ -79,6 +79,9 @@ def test_the_next_edit_follows_the_rename(predictor) -> None:
     assert 0 < prediction.confidence < 1
     assert prediction.features["p_nowhere"] < 1
     assert prediction.forwards == 1
+    again = predictor.predict(request, Stop()).features
+    assert again["prompt_tokens"] == prediction.features["prompt_tokens"] > 20
+    assert again["prompt_tokens"] > again["cached_tokens"] > 20, "the newest diff is read anew"
 
 
 @pytest.mark.weights
