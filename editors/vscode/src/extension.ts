@@ -14,7 +14,7 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
   const nextEdit = new NextEdit(server, log);
   const menu = new Menu(server);
   const chooseView = (): void => {
-    const wanted = vscode.workspace.getConfiguration('redraft').get('inlineEdits', false);
+    const wanted = vscode.workspace.getConfiguration('redraft').get<boolean>('inlineEdits', false);
     nextEdit.showBy(wanted ? inlineEdits(() => { nextEdit.reject(); }, log) : undefined);
   };
   const start = async (): Promise<void> => {
