@@ -45,8 +45,15 @@ def test_no_workspace_decides_where_text_is_sent() -> None:
     )
 
 
-def test_only_the_stable_api_is_used() -> None:
-    assert "enabledApiProposals" not in MANIFEST
+def test_only_the_stable_api_is_used_unless_the_user_asks_for_more() -> None:
+    assert MANIFEST["enabledApiProposals"] == ["inlineCompletionsAdditions"]
+    sections = MANIFEST["contributes"]["configuration"]
+    settings = [one["properties"].get("redraft.inlineEdits") for one in sections]
+    assert [one["default"] for one in settings if one] == [False]
+    users = [
+        path.name for path in (FOLDER / "src").glob("*.ts") if "isInlineEdit" in path.read_text()
+    ]
+    assert users == ["proposed.ts"]
 
 
 def test_the_package_carries_the_licences_of_what_it_bundles() -> None:

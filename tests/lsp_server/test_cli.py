@@ -110,7 +110,7 @@ def test_what_is_wrong_with_the_words_is_said_first(
     """Also where matplotlib is not installed, and before a model is loaded."""
     (tmp_path / "file").touch()
     monkeypatch.setattr("model.evaluation.picture.find_spec", lambda name: None)
-    monkeypatch.setattr("model.evaluation.cli.load", lambda *_, **__: pytest.fail("loaded"))
+    monkeypatch.setattr("model.evaluation.loading.load", lambda *_, **__: pytest.fail("loaded"))
     assert run(words.format(tmp_path).split()) in (1, 2)
     told = capsys.readouterr().err
     assert said in told

@@ -16,7 +16,7 @@ from model.serving.service import Options, Service
 pytestmark = pytest.mark.weights
 
 PREFIX = "def add(first, second):\n    return first"
-CHAT = [{"role": "user", "content": "What is the capital of France?"}]
+CHAT = [{"role": "user", "content": "Name the first month of the year."}]
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +43,7 @@ def test_few_tokens_give_a_short_answer(served: Served, tokens: int) -> None:
     chat = served.client.post("/v1/chat/completions", json=asked).json()
     text = chat["choices"][0]["message"]["content"]
     assert text
-    assert "The capital of France is Paris.".startswith(text)
+    assert "The first month of the year is January.".startswith(text)
     assert chat["choices"][0]["finish_reason"] == "length"
     assert chat["usage"]["completion_tokens"] == tokens
 
@@ -67,7 +67,7 @@ def test_chat(served: Served) -> None:
     answer = served.client.post(
         "/v1/chat/completions", json={"model": "redraft", "messages": CHAT, "max_tokens": 32}
     ).json()
-    assert answer["choices"][0]["message"]["content"] == "The capital of France is Paris."
+    assert answer["choices"][0]["message"]["content"] == "The first month of the year is January."
     assert answer["choices"][0]["finish_reason"] == "stop"
 
 
