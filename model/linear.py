@@ -138,8 +138,10 @@ class Unpacked:
 
 def packs_int8() -> bool:
     """Whether the library has int8 products that do not saturate here."""
-    kept = hasattr(torch, "_make_per_channel_quantized_tensor")
-    return kept and "fbgemm" in torch.backends.quantized.supported_engines and supports("vnni")
+    has_tensors = hasattr(torch, "_make_per_channel_quantized_tensor")
+    has_product = hasattr(torch.ops.quantized, "linear_with_input_q_dq_qweight_dq_output_fp32")
+    packs = "fbgemm" in torch.backends.quantized.supported_engines
+    return has_tensors and has_product and packs and supports("vnni")
 
 
 def supports(feature: str) -> bool:
