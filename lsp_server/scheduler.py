@@ -10,8 +10,9 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -84,38 +85,40 @@ class Scheduler:
         self.supersede(key)
         if len(self._live) >= MAX_PENDING:
             raise TooBusyError
-        task = asyncio.current_task()
-        assert task is not None
-        live = self._live[key] = _Live(task)
-        try:
-            if debounce_s > 0:
-                await asyncio.sleep(debounce_s)
-            if (work := prepare()) is None:
-                return None
-            live.stop = Stop(deadline_s)
-            future = self.submit(work, live.stop)
-            return await asyncio.wait_for(asyncio.wrap_future(future), 2 * deadline_s + _GRACE_S)
-        except TimeoutError:
-            live.stop.cancel()
-            raise DeadlineExceededError from None
-        except asyncio.CancelledError:
-            live.stop.cancel()
-            raise
-        except Cancelled:
-            if live.stop.cancelled:  # the work noticed before this task did
-                raise asyncio.CancelledError from None
-            raise
-        finally:
-            if self._live.get(key) is live:
-                del self._live[key]
+        with self._living(key) as live:
+            try:
+                if debounce_s > 0:
+                    await asyncio.sleep(debounce_s)
+                if (work := prepare()) is None:
+                    return None
+                live.stop = Stop(deadline_s)
+                future = self.submit(work, live.stop)
+                limit_s = 2 * deadline_s + _GRACE_S
+                return await asyncio.wait_for(asyncio.wrap_future(future), limit_s)
+            except TimeoutError:
+                live.stop.cancel()
+                raise DeadlineExceededError from None
+            except asyncio.CancelledError:
+                live.stop.cancel()
+                raise
+            except Cancelled:
+                if live.stop.cancelled:  # the work noticed before this task did
+                    raise asyncio.CancelledError from None
+                raise
 
     async def wait(self, key: str, event: asyncio.Event) -> None:
         """Until something has happened that the request of this document needs, unless superseded."""
+        with self._living(key):
+            await event.wait()
+
+    @contextmanager
+    def _living(self, key: str) -> Iterator[_Live]:
+        """The current task is the live request of a document meanwhile."""
         task = asyncio.current_task()
         assert task is not None
         live = self._live[key] = _Live(task)
         try:
-            await event.wait()
+            yield live
         finally:
             if self._live.get(key) is live:
                 del self._live[key]

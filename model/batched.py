@@ -9,35 +9,17 @@ trunk gives, whatever the block. Knows nothing of prompts, text or requests.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import torch
-import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
 from model.denoiser import Denoiser
 from model.static_cache import StaticCache
-from model.transformer import Transformer, rms_norm
+from model.transformer import Transformer, additive_mask, attend, rms_norm
 
 PREFILL_ROWS = 2048
 WARM_UPS = 3
-
-
-def attend_in_slots(query: Tensor, keys: Tensor, values: Tensor, allowed: Tensor) -> Tensor:
-    """Grouped-query attention in every slot, `[slots * rows, heads * head_dim]`.
-
-    `query [slots * rows, heads, head_dim]`, `keys`/`values [slots, kv_heads, m, head_dim]`, `allowed [slots, rows, m]`.
-    Query heads of one group are laid along the row axis, so that keys and values are never copied.
-    """
-    slots, rows, _ = allowed.shape
-    _, heads, dim = query.shape
-    kv_heads = keys.shape[1]
-    groups = heads // kv_heads
-    q = query.reshape(slots, rows, kv_heads, groups, dim).permute(0, 2, 3, 1, 4)
-    q = q.reshape(slots, kv_heads, groups * rows, dim).to(keys.dtype)
-    mask = allowed.repeat(1, groups, 1)[:, None]
-    out = F.scaled_dot_product_attention(q, keys, values, attn_mask=mask)
-    out = out.view(slots, kv_heads, groups, rows, dim).permute(0, 3, 1, 2, 4)
-    return out.reshape(slots * rows, heads * dim)
 
 
 def in_slots(x: Tensor, slots: int) -> Tensor:
@@ -58,14 +40,16 @@ def run_trunk(
     reach = cache.capacity if reach is None else reach
     places = cache.places(rows)
     cos, sin = trunk.cos[places].flatten(0, 1), trunk.sin[places].flatten(0, 1)
-    allowed = cache.causal(places, reach)
+    mask = additive_mask(cache.causal(places, reach)[:, None], c.groups, cache.keys.dtype)
     x = trunk.embedding[tokens.flatten()].float()
-    for i, layer in enumerate(trunk.layers):
-        q, k, v = layer.project(x, c, cos, sin)
+
+    def mix(i: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         cache.write(i, places, in_slots(k, slots), in_slots(v, slots))
         keys, values = cache.keys[i, :, :, :reach], cache.values[i, :, :, :reach]
-        x = x + layer.output(attend_in_slots(q, keys, values, allowed)).float()
-        x = x + layer.feed_forward(x, c.norm_eps)
+        return attend(q.to(keys.dtype), keys, values, mask)
+
+    for i, layer in enumerate(trunk.layers):
+        x = layer.run(x, c, cos, sin, partial(mix, i))
     return rms_norm(x, trunk.norm, c.norm_eps).view(slots, rows, -1)
 
 
@@ -77,17 +61,19 @@ def run_denoiser(denoiser: Denoiser, cache: StaticCache, canvas: Tensor, context
     slots, rows = canvas.shape
     places = cache.places(rows)
     cos, sin = trunk.cos[places].flatten(0, 1), trunk.sin[places].flatten(0, 1)
-    allowed = cache.block(rows)
+    mask = additive_mask(cache.block(rows)[:, None], c.groups, cache.keys.dtype)
     embedded = trunk.embedding[canvas.flatten()].float()
     x = denoiser.fuse(torch.cat([embedded, context.repeat_interleave(rows, 0)], dim=-1)).float()
-    for layer, source in zip(denoiser.layers, denoiser.shape.trunk_layers, strict=True):
-        q, k, v = layer.project(x, c, cos, sin)
+
+    def mix(source: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         keys, values = (
             torch.cat([past[source], in_slots(own, slots).to(past.dtype)], dim=2)
             for past, own in ((cache.keys, k), (cache.values, v))
         )
-        x = x + layer.output(attend_in_slots(q, keys, values, allowed)).float()
-        x = x + layer.feed_forward(x, c.norm_eps)
+        return attend(q.to(keys.dtype), keys, values, mask)
+
+    for layer, source in zip(denoiser.layers, denoiser.shape.trunk_layers, strict=True):
+        x = layer.run(x, c, cos, sin, partial(mix, source))
     return rms_norm(x, denoiser.norm, c.norm_eps).view(slots, rows, -1)
 
 

@@ -72,7 +72,7 @@ class Bundle:
             raise ModelError(f"the tokenizer of {folder} has more tokens than its model")
         with torch.inference_mode():
             trunk = Transformer.load(AdaptedCheckpoint(folder), config, how, where, peaks)
-            # Its canvases are of few rows.
+            # The peaks of its inputs are not known.
             denoiser = Denoiser.load(trunk, folder, "float16" if how == "int8" else how)
         dtype = torch.bfloat16 if where.type == "cuda" else torch.float32
         limit = min(max_tokens, config.max_positions)

@@ -63,12 +63,12 @@ class KeyValueCache:
         """Keep the next `tokens` written slots."""
         self.length += tokens
 
-    def append(self, other: KeyValueCache) -> None:
-        """Put another sequence's keys and values behind this one's."""
-        self.reserve(other.length)
-        end = self.length + other.length
-        self.keys[:, :, self.length : end] = other.keys[:, :, : other.length]
-        self.values[:, :, self.length : end] = other.values[:, :, : other.length]
+    def append(self, other: KeyValueCache, tokens: int) -> None:
+        """Put the first `tokens` of another sequence behind this one."""
+        self.reserve(tokens)
+        end = self.length + tokens
+        self.keys[:, :, self.length : end] = other.keys[:, :, :tokens]
+        self.values[:, :, self.length : end] = other.values[:, :, :tokens]
         self.length = end
 
     def truncate(self, length: int) -> None:
@@ -149,10 +149,7 @@ class PrefixCache:
                 fresh = min(self._slots, key=lambda slot: slot.used)
             if best is not None and fresh is not best and shared:
                 fresh.rewind(0)
-                fresh.cache.reserve(shared)
-                fresh.cache.keys[:, :, :shared] = best.cache.keys[:, :, :shared]
-                fresh.cache.values[:, :, :shared] = best.cache.values[:, :, :shared]
-                fresh.cache.length = shared
+                fresh.cache.append(best.cache, shared)
                 fresh.tokens = list(best.tokens[:shared])
             best = fresh
             shared = best.common(tokens)

@@ -29,10 +29,12 @@ from model.denoiser import Denoiser
 from model.grammar import Constraint
 from model.protocol import Expired, Stop
 from model.tokenizer import Tokenizer
-from model.transformer import PREFILL_CHUNK, PREFILL_CHUNKS, Transformer
+from model.transformer import Transformer
 
 Decoding = Literal["causal", "refine", "block"]
 
+PREFILL_CHUNKS = {"cpu": 64}
+PREFILL_CHUNK = 1024
 NGRAM_DRAFTS = {4: 10, 3: 6, 2: 3}
 RECENT_DRAFTS = {4: 10, 3: 10, 2: 10}
 RECENT = 4
@@ -67,27 +69,40 @@ def prefill(
 ) -> tuple[Tensor, int]:
     """Encode what `slot` does not hold yet of `tokens`; the last hidden state `[1, hidden]` and the passes it took.
 
-    Chunks are as short as the device runs efficiently, so that a withdrawn request ends soon. A last state that the
-    slot remembers costs nothing; otherwise the last token is run again. Raises `Cancelled`, and `Expired` when the
-    deadline passes on the way.
+    A last state that the slot remembers costs nothing; otherwise the last token is run again. Raises as `encode` does.
     """
     stop.check()
     if slot.state is not None and slot.state_at == len(slot.tokens) == len(tokens):
         return slot.state, 0
     slot.rewind(min(len(slot.tokens), len(tokens) - 1))
-    hidden, passes = None, 0
-    size = PREFILL_CHUNKS.get(trunk.device.type, PREFILL_CHUNK)
+    hidden, passes = encode(trunk, slot, tokens, stop)
+    assert hidden is not None
+    slot.remember(hidden[-1:])
+    return hidden[-1:], passes
+
+
+def encode(
+    trunk: Transformer, slot: Slot, tokens: Sequence[int], stop: Stop, first: int = 0
+) -> tuple[Tensor | None, int]:
+    """Put behind what `slot` holds the rest of `tokens`; the hidden states of the last pass, None where nothing was
+    missing, and the passes. The first token is at position `first`.
+
+    Chunks are as short as the device runs efficiently, so that a withdrawn request ends soon. Raises `Cancelled`, and
+    `Expired` when the deadline passes on the way.
+    """
+    hidden, passes, device = None, 0, trunk.device
+    size = PREFILL_CHUNKS.get(device.type, PREFILL_CHUNK)
     while len(slot.tokens) < len(tokens):
         stop.check()
         if passes and stop.expired:
             raise Expired
-        chunk = tokens[len(slot.tokens) : len(slot.tokens) + size]
-        hidden = trunk.forward(torch.tensor(chunk, device=trunk.device), slot.cache)
+        start = len(slot.tokens)
+        chunk = list(tokens[start : start + size])
+        positions = torch.arange(first + start, first + start + len(chunk), device=device)
+        hidden = trunk.forward(torch.tensor(chunk, device=device), slot.cache, positions)
         slot.append(chunk)
         passes += 1
-    assert hidden is not None
-    slot.remember(hidden[-1:])
-    return hidden[-1:], passes
+    return hidden, passes
 
 
 def ngram_draft(

@@ -11,6 +11,7 @@ drafter with the target model's own features follows EAGLE, Li et al. 2024 (arXi
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -73,16 +74,16 @@ class Denoiser:
         embedded = self.trunk.embedding[canvas].float()
         mask = additive_mask(allowed, c.groups, cache.keys.dtype)
         x = self.fuse(torch.cat([embedded, context], dim=-1)).float()
-        for layer, source in zip(self.layers, self.shape.trunk_layers, strict=True):
-            q, k, v = layer.project(x, c, cos, sin)
-            past_keys, past_values = (
-                cache.keys[source][:, :length],
-                cache.values[source][:, :length],
+
+        def mix(source: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+            keys, values = (
+                torch.cat([past[source, None, :, :length], own[None].to(past.dtype)], dim=2)
+                for past, own in ((cache.keys, k), (cache.values, v))
             )
-            keys = torch.cat([past_keys, k.to(past_keys.dtype)], dim=1)
-            values = torch.cat([past_values, v.to(past_values.dtype)], dim=1)
-            x = x + layer.output(attend(q.to(keys.dtype), keys, values, mask)).float()
-            x = x + layer.feed_forward(x, c.norm_eps)
+            return attend(q.to(keys.dtype), keys, values, mask)
+
+        for layer, source in zip(self.layers, self.shape.trunk_layers, strict=True):
+            x = layer.run(x, c, cos, sin, partial(mix, source))
         return rms_norm(x, self.norm, c.norm_eps)
 
     def logits(self, hidden: Tensor) -> Tensor:

@@ -59,7 +59,7 @@ class Excerpts:
 
     def _forget_what_changed(self, lines: Sequence[str]) -> None:
         """Drop the first piece that the file no longer has, and all behind it."""
-        text = present_lines(lines, 0, len(lines))
+        text = "\n" + "\n".join(lines) if self._kept else ""
         for at, piece in enumerate(self._kept):
             if piece not in text:
                 del self._kept[at:]

@@ -14,8 +14,9 @@ import torch
 from torch import Tensor
 
 from model.cache import KeyValueCache, Slot
+from model.denoise import encode
 from model.protocol import Stop
-from model.transformer import PREFILL_CHUNK, PREFILL_CHUNKS, Transformer
+from model.transformer import Transformer
 
 HEAD_ROWS = 256
 # Positions by which the text aside moves when it has outgrown its room.
@@ -46,21 +47,15 @@ class Aside:
     def read(self, tokens: Sequence[int], before: int, stop: Stop) -> KeyValueCache:
         """The keys and values of `tokens`, which end before the position `before`, closely.
 
-        Their first position changes in steps, so that one more token leaves the others where they are.
+        Their first position changes in steps, so that one more token leaves the others where they are. Raises as
+        `encode` does.
         """
         first = before - -(-len(tokens) // ROOM) * ROOM
         if first != self.first:
             self.slot.rewind(0)
             self.first = first
         self.slot.rewind(self.slot.common(tokens))
-        size = PREFILL_CHUNKS.get(self.trunk.device.type, PREFILL_CHUNK)
-        while rest := list(tokens[len(self.slot.tokens) :][:size]):
-            stop.check()
-            start = first + len(self.slot.tokens)
-            positions = torch.arange(start, start + len(rest), device=self.trunk.device)
-            ids = torch.tensor(rest, device=self.trunk.device)
-            self.trunk.forward(ids, self.slot.cache, positions)
-            self.slot.append(rest)
+        encode(self.trunk, self.slot, tokens, stop, first)
         return self.slot.cache
 
 
@@ -113,7 +108,7 @@ def log_probabilities(
     allowed[:, past + beside :] = inside
     device = trunk.device
     if aside is not None:
-        slot.cache.append(aside)
+        slot.cache.append(aside, beside)
     hidden = trunk.forward(
         torch.tensor(nodes, device=device),
         slot.cache,

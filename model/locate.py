@@ -177,9 +177,8 @@ def window_of(lines: Sequence[str], place: Place) -> Window:
 
 def changed(before: Sequence[int], after: Sequence[int]) -> int:
     """How many tokens lie between the common beginning and the common end of the two, in the longer one."""
-    most = min(len(before), len(after))
-    first = next((i for i in range(most) if before[i] != after[i]), most)
-    last = next((i for i in range(most - first) if before[-1 - i] != after[-1 - i]), most - first)
+    first = common_prefix(before, after)
+    last = common_prefix(before[first:][::-1], after[first:][::-1])
     return max(len(before), len(after)) - first - last
 
 

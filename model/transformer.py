@@ -7,7 +7,9 @@ judged, a canvas) are rows of the same pass, told apart by the attention pattern
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 import torch.nn.functional as F  # noqa: N812
@@ -19,9 +21,6 @@ from model.linear import Compute, Linear, Peaks, make_linear
 from model.rope import frequencies
 from model.weights import Checkpoint
 
-# Rows of a pass that encodes context: as few as a device runs efficiently, so that a withdrawn request ends soon.
-PREFILL_CHUNKS = {"cpu": 64}
-PREFILL_CHUNK = 1024
 EMBEDDING_TYPES = {"float32": torch.float32, "float16": torch.float16}
 
 
@@ -46,28 +45,33 @@ def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
 
 
 def additive_mask(allowed: Tensor | None, groups: int, dtype: torch.dtype) -> Tensor | None:
-    """What `attend` adds to its scores, `[groups * n, m]`: 0 where `allowed [n, m]`, else minus infinity."""
+    """What `attend` adds to its scores, `[..., groups * n, m]`: 0 where `allowed [..., n, m]`, else minus infinity."""
     if allowed is None:
         return None
     mask = torch.zeros(allowed.shape, dtype=dtype, device=allowed.device)
-    return mask.masked_fill_(~allowed, float("-inf")).repeat(groups, 1)
+    return torch.cat([mask.masked_fill_(~allowed, float("-inf"))] * groups, dim=-2)
 
 
 def attend(query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> Tensor:
-    """Grouped-query attention.
+    """Grouped-query attention in each of some sequences, `[slots * n, heads * head_dim]`.
 
-    `query [n, heads, head_dim]`, `keys`/`values [kv_heads, m, head_dim]`, `mask` from `additive_mask`.
-    Query heads of one group are laid along the row axis, so that keys and values are never copied.
+    `query [slots * n, heads, head_dim]`, `keys`/`values [slots, kv_heads, m, head_dim]`, `mask` from `additive_mask`,
+    with an axis for heads where it has one for slots. Query heads of one group are laid along the row axis, so that
+    keys and values are never copied.
     """
-    n, heads, dim = query.shape
-    groups = heads // keys.shape[0]
-    rows = (
-        query.reshape(n, keys.shape[0], groups, dim)
-        .permute(1, 2, 0, 3)
-        .reshape(-1, groups * n, dim)
-    )
-    out = F.scaled_dot_product_attention(rows[None], keys[None], values[None], attn_mask=mask)[0]
-    return out.view(-1, groups, n, dim).permute(2, 0, 1, 3).reshape(n, heads * dim)
+    slots, kv_heads = keys.shape[:2]
+    total, heads, dim = query.shape
+    n, groups = total // slots, heads // kv_heads
+    rows = query.reshape(slots, n, kv_heads, groups, dim).permute(0, 2, 3, 1, 4)
+    rows = rows.reshape(slots, kv_heads, groups * n, dim)
+    out = F.scaled_dot_product_attention(rows, keys, values, attn_mask=mask)
+    out = out.view(slots, kv_heads, groups, n, dim).permute(0, 3, 1, 2, 4)
+    return out.reshape(total, heads * dim)
+
+
+Mix = Callable[[Tensor, Tensor, Tensor], Tensor]
+"""From query, key and value of a layer, as `Layer.project` gives them, to what each row has read,
+`[n, heads * head_dim]`."""
 
 
 @dataclass(slots=True)
@@ -98,6 +102,11 @@ class Layer:
             qk = torch.cat([q, k], dim=1)
         q, k = rotate(qk, cos, sin).tensor_split([c.num_heads], dim=1)
         return q, k.transpose(0, 1), v.transpose(0, 1)
+
+    def run(self, x: Tensor, config: ModelConfig, cos: Tensor, sin: Tensor, mix: Mix) -> Tensor:
+        """`x [n, hidden]` behind this layer."""
+        x = x + self.output(mix(*self.project(x, config, cos, sin))).float()
+        return x + self.feed_forward(x, config.norm_eps)
 
     def feed_forward(self, x: Tensor, eps: float) -> Tensor:
         gate, up = self.gate_up(rms_norm(x, self.post_norm, eps)).float().chunk(2, dim=-1)
@@ -213,14 +222,16 @@ class Transformer:
         cos, sin = self.cos[positions], self.sin[positions]
         mask = additive_mask(allowed, c.groups, cache.keys.dtype)
         x = self.embedding[tokens].float()
+
+        def mix(i: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+            keys, values = cache.keys[i, None], cache.values[i, None]
+            keys[0, :, start : start + n] = k.to(keys.dtype)
+            values[0, :, start : start + n] = v.to(values.dtype)
+            seen = slice(start + n)
+            return attend(q.to(keys.dtype), keys[:, :, seen], values[:, :, seen], mask)
+
         for i, layer in enumerate(self.layers):
-            q, k, v = layer.project(x, c, cos, sin)
-            keys, values = cache.keys[i], cache.values[i]
-            keys[:, start : start + n] = k.to(keys.dtype)
-            values[:, start : start + n] = v.to(values.dtype)
-            mixed = attend(q.to(keys.dtype), keys[:, : start + n], values[:, : start + n], mask)
-            x = x + layer.output(mixed).float()
-            x = x + layer.feed_forward(x, c.norm_eps)
+            x = layer.run(x, c, cos, sin, partial(mix, i))
         return rms_norm(x, self.norm, c.norm_eps)
 
     def head(self, hidden: Tensor) -> Tensor:

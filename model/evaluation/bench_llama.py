@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from diffing.edits import Edit
+from model.cache import common_prefix
 from model.evaluation.bench import Sample, number
 from model.evaluation.bootstrap import clustered
 from model.evaluation.gate_metrics import percentile
@@ -180,9 +181,7 @@ class LlamaPredictor:
 
     def _cached(self, prompt: Sequence[int]) -> int:
         """How much of the prompt llama.cpp has evaluated already."""
-        held = self.llama.input_ids[: self.llama.n_tokens]
-        pairs = zip(held, prompt, strict=False)
-        return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+        return common_prefix(self.llama.input_ids[: self.llama.n_tokens], prompt)
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,6 +56,7 @@ PARTS = (
     Part(r"model\.transformer:rms_norm", "norms"),
     Part(r"model\.transformer:rotate", "rotary positions"),
     Part(r"model\.transformer:Layer\.project", "", own="heads taken apart"),
+    Part(r"model\.transformer:Layer\.run", "", own="cache writes and sums"),
     Part(r"model\.transformer:Layer\.feed_forward", "", own="gate of the feed-forward"),
     Part(r"model\.transformer:Transformer\.forward", "trunk", own="cache writes and sums"),
     Part(r"model\.transformer:Transformer\.head", "head"),

@@ -43,6 +43,19 @@ class Written:
     tokens: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """What was said, and what the next turn has to be: JSON of `schema` if one is given, `tools` being offered.
+
+    `told` is one more instruction of the system.
+    """
+
+    turns: Sequence[Turn]
+    schema: Schema | None = None
+    tools: Sequence[Mapping[str, Any]] = ()
+    told: str = ""
+
+
 class TooLong(ValueError):
     """The prompt leaves no room for an answer."""
 
@@ -75,14 +88,11 @@ class Author(Protocol):
 
     def chat(
         self,
-        turns: Sequence[Turn],
+        asked: Conversation,
         max_tokens: int,
         stops: Sequence[str],
         stop: Stop,
         watch: Watch | None = None,
-        schema: Schema | None = None,
-        tools: Sequence[Mapping[str, Any]] = (),
-        told: str = "",
     ) -> Written: ...
 
 
@@ -116,14 +126,11 @@ class PredictorAuthor:
 
     def chat(
         self,
-        turns: Sequence[Turn],
+        asked: Conversation,
         max_tokens: int,
         stops: Sequence[str],
         stop: Stop,
         watch: Watch | None = None,
-        schema: Schema | None = None,
-        tools: Sequence[Mapping[str, Any]] = (),
-        told: str = "",
     ) -> Written:
         raise NoChat(f"the model {self._predictor.name} was not made for chat")
 
@@ -147,15 +154,14 @@ class Conversing:
     def takes_tools(self) -> bool:
         return self._template is not None and self._template.takes_tools
 
-    def _prompt(
-        self, turns: Sequence[Turn], tools: Sequence[Mapping[str, Any]], told: str
-    ) -> list[int]:
+    def _prompt(self, asked: Conversation) -> list[int]:
         """Raises `NoChat`, and ValueError where the template refuses the conversation."""
         if self._template is None:
             raise NoChat(f"the model {self._name} was not made for chat")
-        if told:
-            turns = self._template.instructed(self._tokenizer, turns, told)
-        return self._template.tokens(self._tokenizer, turns, tools)
+        turns = asked.turns
+        if asked.told:
+            turns = self._template.instructed(self._tokenizer, turns, asked.told)
+        return self._template.tokens(self._tokenizer, turns, asked.tools)
 
     def _constraint(self, schema: Schema | None) -> Constraint | None:
         """What an answer in JSON of a schema must keep to. Raises `SchemaError`."""
@@ -187,21 +193,15 @@ class BundleAuthor(Conversing):
 
     def chat(
         self,
-        turns: Sequence[Turn],
+        asked: Conversation,
         max_tokens: int,
         stops: Sequence[str],
         stop: Stop,
         watch: Watch | None = None,
-        schema: Schema | None = None,
-        tools: Sequence[Mapping[str, Any]] = (),
-        told: str = "",
     ) -> Written:
-        """Answer a conversation, in JSON of a schema if one is given; what is `told` is an instruction of the system.
-
-        Raises `NoChat`, `TooLong`, `SchemaError`, and ValueError where the template refuses it.
-        """
-        context = self._prompt(turns, tools, told)
-        constraint = self._constraint(schema)
+        """The next turn. Raises `NoChat`, `TooLong`, `SchemaError`, and ValueError where the template refuses it."""
+        context = self._prompt(asked)
+        constraint = self._constraint(asked.schema)
         return self._write(context, b"", max_tokens, stops, stop, watch, constraint)
 
     @torch.inference_mode()

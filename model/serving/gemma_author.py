@@ -6,14 +6,20 @@ one piece and no schema can be enforced on it. Knows nothing of HTTP.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
-from model.chat import Turn
 from model.gemma import GemmaPredictor
-from model.grammar import Schema, SchemaError
+from model.grammar import SchemaError
 from model.protocol import Stop
-from model.serving.author import PredictorAuthor, Step, TooLong, Watch, Written, before_stop
+from model.serving.author import (
+    Conversation,
+    PredictorAuthor,
+    Step,
+    TooLong,
+    Watch,
+    Written,
+    before_stop,
+)
 
 NOT_ENFORCED = (
     "DiffusionGemma decides all of its canvas at once, so JSON of a schema and calls of functions cannot be enforced "
@@ -36,20 +42,17 @@ class GemmaAuthor:
 
     def chat(
         self,
-        turns: Sequence[Turn],
+        asked: Conversation,
         max_tokens: int,
         stops: Sequence[str],
         stop: Stop,
         watch: Watch | None = None,
-        schema: Schema | None = None,
-        tools: Sequence[Mapping[str, Any]] = (),
-        told: str = "",
     ) -> Written:
         """Answer a conversation. Raises `SchemaError` for any schema, `TooLong`, `Expired` at the deadline, and
         ValueError where the template refuses it."""
-        if schema is not None:
+        if asked.schema is not None:
             raise SchemaError(NOT_ENFORCED)
-        context = self._model.template.tokens(self._model.tokenizer, turns, tools)
+        context = self._model.template.tokens(self._model.tokenizer, asked.turns, asked.tools)
         most = min(max_tokens, self._model.places - len(context))
         if most < 1:
             raise TooLong(

@@ -8,16 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any
 
 import torch
 
 from model.canvas import Asked
-from model.chat import TAGS, Turn
-from model.grammar import Schema
+from model.chat import TAGS
 from model.protocol import Stop
 from model.published_predictor import PublishedPredictor
 from model.serving.author import (
+    Conversation,
     Conversing,
     PredictorAuthor,
     Screen,
@@ -46,22 +45,18 @@ class PublishedAuthor(Conversing):
     @torch.inference_mode()
     def chat(
         self,
-        turns: Sequence[Turn],
+        asked: Conversation,
         max_tokens: int,
         stops: Sequence[str],
         stop: Stop,
         watch: Watch | None = None,
-        schema: Schema | None = None,
-        tools: Sequence[Mapping[str, Any]] = (),
-        told: str = "",
     ) -> Written:
-        """Answer a conversation, in JSON of a schema if one is given; what is `told` is an instruction of the system.
-        With `tools` the tags around a call are text.
+        """The next turn. With tools the tags around a call are text.
 
         Raises `NoChat`, `TooLong`, `SchemaError`, and ValueError where the template refuses it.
         """
         published = self._model.published
-        context = self._prompt(turns, tools, told)
+        context = self._prompt(asked)
         room = self._model.room(context)
         if room < 1:
             raise TooLong(
@@ -70,21 +65,21 @@ class PublishedAuthor(Conversing):
             )
         most = min(max_tokens, room)
         screen = Screen(published.tokenizer, 0, stops, most, watch)
-        tags = self._tags if tools and schema is None else {}
+        tags = self._tags if asked.tools and asked.schema is None else {}
 
         def text_of(tokens: Sequence[int]) -> bytes:
             known = published.tokenizer.token_bytes
             return b"".join(tags.get(token) or known(token) for token in tokens)
 
-        asked = Asked(
+        wanted = Asked(
             most,
             also=frozenset(tags),
-            constraint=self._constraint(schema),
+            constraint=self._constraint(asked.schema),
             done=lambda answer: screen.stopped(text_of(answer.tokens)),
             watch=screen.show,
         )
         cached = self._model.windows.prefixes.shared(context)
-        made = self._model.decoder.answer(self._model.windows.open(context, [], stop), stop, asked)
+        made = self._model.decoder.answer(self._model.windows.open(context, [], stop), stop, wanted)
         text = screen.final(text_of(made.tokens))
         if watch is not None:
             watch(Step(text, len(text), 1.0))

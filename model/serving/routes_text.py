@@ -19,7 +19,7 @@ from model.chat import Turn
 from model.grammar import ANY_OBJECT, Schema
 from model.protocol import Stop
 from model.serving import described, wire
-from model.serving.author import Step, Watch, Written
+from model.serving.author import Conversation, Step, Watch, Written
 from model.serving.described import FAULTS, answered
 from model.serving.engine import Job
 from model.serving.errors import Json, ServiceError, unsupported
@@ -91,8 +91,10 @@ async def chat(body: wire.ChatBody, request: Request, service: Served) -> Respon
     most, stops = body.most_tokens or CHAT_TOKENS, body.stop or []
     offered = called.described if called is not None and service.author.takes_tools else []
 
+    asked = Conversation(turns, schema, offered, told)
+
     def write(stop: Stop, watch: Watch | None) -> Written:
-        return service.author.chat(turns, most, stops, stop, watch, schema, offered, told)
+        return service.author.chat(asked, most, stops, stop, watch)
 
     if called is not None:
         made = await service.run(request, lambda stop: write(stop, None))

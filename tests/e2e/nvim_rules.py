@@ -59,3 +59,8 @@ def never(holds: Callable[[], Any], seconds: float = 0.15) -> None:
     while time.monotonic() < ends:
         assert not holds()
         time.sleep(0.01)
+
+
+def refusals(nvim: Nvim, reason: str) -> int:
+    """How often the server was silent for this reason."""
+    return int(nvim.status()["counts"].get(reason, 0))

@@ -10,6 +10,7 @@ from torch import Tensor
 from model.batched import BatchedDecoder, run_denoiser, run_trunk
 from model.cache import KeyValueCache, Slot
 from model.denoise import Generation, prefill
+from model.evaluation.miniature import random_denoiser, random_trunk
 from model.protocol import Stop
 from model.static_cache import StaticCache
 from model.transformer import Layer
@@ -20,8 +21,8 @@ PROMPTS = [[5, 9, 33], [70, 2, 41, 41, 8, 19, 60], [12], [3, 3, 3, 3], [50, 60, 
 
 
 def decoder(size: int, slots: int = 1, **options: int) -> BatchedDecoder:
-    trunk = tiny.random_trunk()
-    denoiser = tiny.random_denoiser(trunk)
+    trunk = random_trunk()
+    denoiser = random_denoiser(trunk)
     return BatchedDecoder(trunk, denoiser, slots=slots, capacity=96, size=size, **options)
 
 
@@ -36,7 +37,7 @@ def written(found: BatchedDecoder, least: int) -> list[list[int]]:
 
 def greedy(prompt: list[int], count: int) -> list[int]:
     """Plain decoding by the ordinary trunk, one token a pass."""
-    trunk = tiny.random_trunk()
+    trunk = random_trunk()
     slot = Slot(KeyValueCache(trunk.config, 8))
     hidden, _ = prefill(trunk, slot, prompt, Stop())
     found: list[int] = []
@@ -98,8 +99,8 @@ class Oracle(BatchedDecoder):
 
 @pytest.mark.parametrize("right", [0, 2, 5])
 def test_right_drafts_are_kept_and_wrong_ones_are_not(right: int) -> None:
-    trunk = tiny.random_trunk()
-    batch = Oracle(trunk, tiny.random_denoiser(trunk), slots=2, capacity=96, size=6)
+    trunk = random_trunk()
+    batch = Oracle(trunk, random_denoiser(trunk), slots=2, capacity=96, size=6)
     batch.right = right
     batch.texts = tuple(greedy(prompt, 40) for prompt in PROMPTS[:2])
     batch.begin = (len(PROMPTS[0]), len(PROMPTS[1]))
@@ -160,8 +161,8 @@ def test_a_tail_behind_what_is_kept_is_the_whole_prompt() -> None:
 
 
 def test_passes_agree_with_the_ordinary_ones() -> None:
-    trunk = tiny.random_trunk()
-    denoiser = tiny.random_denoiser(trunk)
+    trunk = random_trunk()
+    denoiser = random_denoiser(trunk)
     cache, static = KeyValueCache(trunk.config, 64), StaticCache.empty(trunk.config, 3, 32)
     past, canvas = torch.tensor([4, 7, 9, 20, 31]), torch.tensor([6, 8, 8, 8])
     hidden = trunk.forward(past, cache)
@@ -212,8 +213,8 @@ def without_data(layers: list[Layer]) -> None:
 
 def test_a_step_asks_nothing_of_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without data whatever waits for a value fails, as it would while a graph is captured; so do mixed devices."""
-    trunk = tiny.random_trunk()
-    denoiser = tiny.random_denoiser(trunk)
+    trunk = random_trunk()
+    denoiser = random_denoiser(trunk)
     without_data([*trunk.layers, *denoiser.layers])
     for name in ("embedding", "norm", "cos", "sin"):
         setattr(trunk, name, getattr(trunk, name).to("meta"))

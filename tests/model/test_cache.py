@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 import torch
-from tiny import CONFIG, random_trunk
 
 from model.cache import PrefixCache, Slot
 from model.denoise import prefill
+from model.evaluation.miniature import CONFIG, random_trunk
 from model.protocol import Stop
 
 

@@ -2,10 +2,11 @@ from __future__ import annotations
 
 import pytest
 import torch
-from tiny import random_bundle, random_denoiser, random_trunk
+from tiny import random_bundle
 
 from model.cache import PrefixCache
 from model.denoise import Decoder, denoise_block, ngram_draft, prefill, rows_within_bound
+from model.evaluation.miniature import random_denoiser, random_trunk
 from model.protocol import Cancelled, Expired, Stop
 
 CONTEXT = [20, 30, 40, 20, 30, 40, 20, 30]

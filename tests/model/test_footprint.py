@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import save_file
-from tiny import CONFIG
 
 from model.config import ModelError
+from model.evaluation.miniature import CONFIG
 from model.footprint import cache_bytes, memory_gib, needed_gib, on_disk, parameters
 from model.weights import pack_q4, pack_q8
 

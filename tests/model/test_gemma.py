@@ -23,7 +23,7 @@ from model.grammar import ANY_OBJECT, SchemaError
 from model.library import load
 from model.protocol import Cancelled, Predictor, Request, Stop
 from model.published_predictor import NOT_SERVED
-from model.serving.author import TooLong
+from model.serving.author import Conversation, TooLong
 from model.serving.authors import author_for
 from model.serving.service import fault
 
@@ -214,7 +214,7 @@ def test_it_chats(predictor: GemmaPredictor) -> None:
     assert author.chats
     assert not author.takes_tools
     turns, seen = [Turn("user", "What comes next?")], []
-    made = author.chat(turns, 20, [], Stop(), seen.append)
+    made = author.chat(Conversation(turns), 20, [], Stop(), seen.append)
     prompt = predictor.template.ask(predictor.tokenizer, "What comes next?")
     tokens, _ = predictor.generate(prompt, 20, Stop())
     assert made.text == predictor.tokenizer.decode(tokens)
@@ -222,14 +222,14 @@ def test_it_chats(predictor: GemmaPredictor) -> None:
     assert made.finish == ("length" if len(tokens) == 20 else "stop")
     assert [(step.text, step.progress) for step in seen] == [(made.text, 1.0)]
     first = made.text[:1]
-    assert author.chat(turns, 20, [first], Stop()).text == ""
+    assert author.chat(Conversation(turns), 20, [first], Stop()).text == ""
     with pytest.raises(TooLong, match="reads 4096 with its answer"):
-        author.chat([Turn("user", "x" * 5000)], 20, [], Stop())
+        author.chat(Conversation([Turn("user", "x" * 5000)]), 20, [], Stop())
 
 
 def test_a_schema_is_refused_in_words(predictor: GemmaPredictor) -> None:
     with pytest.raises(SchemaError) as error:
-        author_for(predictor).chat([Turn("user", "Hi")], 20, [], Stop(), schema=ANY_OBJECT)
+        author_for(predictor).chat(Conversation([Turn("user", "Hi")], ANY_OBJECT), 20, [], Stop())
     refusal = fault(error.value)
     assert (refusal.status, refusal.code) == (400, "invalid_schema")
     assert "cannot be enforced" in str(refusal)

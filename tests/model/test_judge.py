@@ -2,14 +2,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 import torch
-from tiny import random_trunk
 from torch import Tensor
 
 from model.cache import PrefixCache
 from model.denoise import prefill
+from model.evaluation.miniature import random_trunk
 from model.judge import ROOM, Aside, Branch, log_probabilities
-from model.protocol import Stop
+from model.protocol import Expired, Stop
 
 CONTEXT = [4, 8, 15, 16, 23, 42]
 
@@ -87,6 +88,21 @@ def test_of_a_text_aside_that_grows_only_the_changed_tail_is_encoded() -> None:
     aside.read([*grown, *range(20)], 50, Stop())  # it has outgrown its room
     assert rows == [len(grown) + 20]
     assert aside.read([], 50, Stop()).length == 0
+
+
+@torch.inference_mode()
+def test_a_text_aside_ends_at_the_deadline_and_is_read_on_from_there() -> None:
+    aside = Aside(random_trunk())
+    beside = [i % 90 for i in range(100)]
+    with pytest.raises(Expired):
+        aside.read(beside, 128, Stop(0))
+    read = aside.slot.tokens
+    assert read == beside[: len(read)]
+    assert 0 < len(read) < 100
+    anew = Aside(random_trunk()).read(beside, 128, Stop())
+    torch.testing.assert_close(
+        aside.read(beside, 128, Stop()).keys[:, :, :100], anew.keys[:, :, :100]
+    )
 
 
 @torch.inference_mode()

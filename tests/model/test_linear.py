@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import save_file
-from tiny import CONFIG, random_trunk
 
 from model import bundle, linear
 from model.bundle import EMBEDDED, pick_compute
 from model.config import ModelError
+from model.evaluation.miniature import CONFIG, random_trunk
 from model.linear import PEAKS, Int8Linear, Packed, PlainLinear, Unpacked, bucket, load_peaks
 from model.training.peaks import measure
 

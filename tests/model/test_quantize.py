@@ -13,11 +13,11 @@ import pytest
 import torch
 from published_checkpoints import save_published
 from safetensors.torch import load_file, save_file
-from tiny import CONFIG
 
 from lsp_server.cli import run
 from lsp_server.engine import ModelChoice, load_predictor
 from model.config import ModelError, Quantize
+from model.evaluation.miniature import CONFIG
 from model.footprint import needed_gib, quantized_gib
 from model.library import CHOICE, Choice, choose, chosen, load
 from model.protocol import Request, Stop

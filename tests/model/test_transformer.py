@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 import torch
-from tiny import CONFIG, random_trunk
 
 from model.config import ModelConfig
+from model.evaluation.miniature import CONFIG, random_trunk
 from model.transformer import Transformer
 from model.weights import Checkpoint
 

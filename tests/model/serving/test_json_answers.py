@@ -20,6 +20,7 @@ from model.chat import TAGS, ChatTemplate, Turn
 from model.library import load
 from model.protocol import Stop
 from model.published_predictor import PublishedPredictor
+from model.serving.author import Conversation
 from model.serving.published_author import PublishedAuthor
 from model.serving.service import Options, Service
 from model.serving.tools import Calling, Function, Tool, calling
@@ -295,7 +296,7 @@ def test_tags_that_are_control_tokens_may_be_written_and_are_read(
     offered = calling([Tool.model_validate(TOOLS[2])], "auto")
     assert offered is not None
     turns = [Turn("user", "When?")]
-    made = author.chat(turns, 50, [], Stop(), tools=offered.described)
+    made = author.chat(Conversation(turns, tools=offered.described), 50, [], Stop())
     assert [one["function"]["name"] for one in offered.calls(made.text)] == ["now"]
-    author.chat(turns, 50, [], Stop())
+    author.chat(Conversation(turns), 50, [], Stop())
     assert [asked.also for asked in seen] == [{opened, closed}, frozenset()]

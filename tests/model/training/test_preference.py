@@ -13,11 +13,12 @@ import pytest
 import torch
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from tiny import CONFIG, random_trunk, save_checkpoint
+from tiny import save_checkpoint
 
 from model.adapter import AdaptedCheckpoint
 from model.config import ModelConfig
 from model.denoiser import STEM
+from model.evaluation.miniature import CONFIG, random_trunk
 from model.training.export import export
 from model.training.lessons import Lesson
 from model.training.network import POINTER, Network, Plan
