@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from diffing.edits import Edit, apply, check, compose, shrink
@@ -77,8 +77,9 @@ class EditHistory:
     """Recent edits, oldest first.
 
     A change joins the last entry when it is of the same file, source and run of versions, within 8
-    lines of it and at most a second later. The last pause stays visible as a border between
-    entries; when a further entry begins, the entries on both sides of it become one, so that slow
+    lines of it and at most a second later; an accepted prediction is always an entry of its own.
+    The last pause stays visible as a border between entries; when a further entry begins, the
+    entries on both sides of it become one, so that slow
     typing does not crowd out the rest. Entries that undo each other vanish. Not thread-safe.
     """
 
@@ -116,6 +117,7 @@ class EditHistory:
         last = self._spans[-1] if self._spans else None
         joins = (
             last is not None
+            and source != "prediction"
             and (last.path, last.source) == (path, source)
             and _continues(last, before_text, version)
             and _lines_apart(last, before_text, change) <= GROUPING_LINE_SPAN
@@ -172,6 +174,12 @@ class EditHistory:
             held -= len(span.before or "")
             span.render()
             span.before = None
+
+    def fork(self) -> EditHistory:
+        """A history of the same past, whose future is its own."""
+        other = EditHistory(self.max_entries, self.max_chars, self._clock)
+        other._spans = [replace(span) for span in self._spans]
+        return other
 
     def entries(self, limit: int | None = None) -> list[HistoryEntry]:
         """The entries, oldest first; with `limit` the newest so many. Makes the diffs."""

@@ -19,6 +19,7 @@ from typing import Any
 from diffing.edits import Edit, apply
 from diffing.positions import LineIndex
 from lsp_server import next_edit, status
+from lsp_server.outcomes import DID_MOVE_CURSOR
 from lsp_server.process_client import ProcessClient, ServerGone
 from model.evaluation.bench import excerpt, source_lines
 from model.evaluation.traces import Hands, Trace, every_kind
@@ -111,15 +112,21 @@ class BenchEditor:
         self, uri: str, mode: Mode, edit: Edit | None, cursor: int, kind: int = AUTOMATIC
     ) -> tuple[list[str], float]:
         """Make a change and ask at the cursor behind it; the suggested texts and the milliseconds they took."""
+        found, took_ms = self.suggested(uri, mode, edit, cursor, kind)
+        return [item["insertText"] if mode == "fim" else item["text"] for item in found], took_ms
+
+    def suggested(
+        self, uri: str, mode: Mode, edit: Edit | None, cursor: int, kind: int
+    ) -> tuple[list[dict[str, Any]], float]:
+        """The same, with the suggestions as they came."""
         changes = [] if edit is None else [_change(self._texts[uri], edit)]
         if edit is not None:
             self._texts[uri] = apply(self._texts[uri], [edit])
             self._versions[uri] += 1
         document = {"uri": uri, "version": self._versions[uri]}
-        line, character = LineIndex(self._texts[uri]).position_at(cursor, "utf-16")
         question = {
             "textDocument": document if mode == "next_edit" else {"uri": uri},
-            "position": {"line": line, "character": character},
+            "position": self._position(uri, cursor),
             "context": {"triggerKind": kind},
         }
         started = time.perf_counter()
@@ -130,8 +137,16 @@ class BenchEditor:
         method = INLINE if mode == "fim" else next_edit.METHOD
         answer, arrived = self.client.timed(method, question)
         found = answer["items"] if mode == "fim" else answer["edits"]
-        texts = [item["insertText"] if mode == "fim" else item["text"] for item in found]
-        return texts, 1000 * (arrived - started)
+        return found, 1000 * (arrived - started)
+
+    def moved(self, uri: str, cursor: int) -> None:
+        """Tell the server where the cursor has come to."""
+        place = {"textDocument": {"uri": uri}, "position": self._position(uri, cursor)}
+        self.client.notify(DID_MOVE_CURSOR, place)
+
+    def _position(self, uri: str, cursor: int) -> dict[str, int]:
+        line, character = LineIndex(self._texts[uri]).position_at(cursor, "utf-16")
+        return {"line": line, "character": character}
 
     def memory(self) -> tuple[int, int] | None:
         """Resident set of the server, now and at most, in bytes; None where the system does not tell."""

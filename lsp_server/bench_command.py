@@ -10,10 +10,11 @@ import argparse
 import os
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from lsp_server import bench_client, bench_figures
+from lsp_server import bench_client, bench_figures, bench_idle
 from lsp_server.bench_client import BenchEditor, Sample
 from lsp_server.bench_figures import mib
 from lsp_server.process_client import ServerGone
@@ -123,7 +124,18 @@ def _sampled(
             editor.wait_until_ready()
             for size in options.lines:
                 samples += bench_client.type_through(editor, size, THROUGH_KEYS)
+    samples += _idle(options, folder, {**settings, "gate": "eager"})
     return samples, server
+
+
+def _idle(options: argparse.Namespace, folder: Path, settings: dict[str, Any]) -> Iterator[Sample]:
+    with BenchEditor(folder, settings) as editor:
+        editor.wait_until_ready()
+        for size in options.lines:
+            if "fim" in (options.mode or bench.MODES):
+                yield from bench_idle.landing(editor, size)
+            if "next_edit" in (options.mode or bench.MODES):
+                yield from bench_idle.chain(editor, size)
 
 
 def _notes(report: dict[str, Any]) -> str:

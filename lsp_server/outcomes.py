@@ -21,6 +21,7 @@ DID_SHOW_COMPLETION = "textDocument/didShowCompletion"
 DID_SHOW_INLINE_EDIT = "textDocument/didShowInlineEdit"
 DID_PARTIALLY_ACCEPT = "textDocument/didPartiallyAcceptCompletion"
 DID_FOCUS = "textDocument/didFocus"
+DID_MOVE_CURSOR = "redraft/didMoveCursor"
 
 _ALIASES = {
     "github.copilot.didAcceptCompletionItem": ACCEPT,

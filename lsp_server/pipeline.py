@@ -9,22 +9,23 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from diffing.edits import Edit, apply, compose, interpolate, shrink
+from diffing.edits import Edit, apply, interpolate, shrink
 from lsp_server import engine
-from lsp_server.documents import Change, Document, Snapshot
-from lsp_server.ghost import Selection, ghost_text
-from lsp_server.related import Candidates, FileCache, related_snippets
+from lsp_server.ahead import Ahead
+from lsp_server.documents import Change, Document
+from lsp_server.ghost import ghost_text
+from lsp_server.moment import Moment
 from lsp_server.scheduler import BackOff, DeadlineExceededError, Scheduler, TooBusyError
 from lsp_server.session import Session
 from lsp_server.suggestions import Suggestion
 from lsp_server.triggers import refusal
 from lsp_server.wire import Question
 from model.answer import UNSURE
-from model.protocol import Cancelled, Prediction, Predictor, Request, Stop, Unavailable
+from model.protocol import Cancelled, Prediction, Predictor, Stop, Unavailable
 
 logger = logging.getLogger(__name__)
 
@@ -44,17 +45,6 @@ class Answer:
     reason: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Moment:
-    """The document when the question came. `text` and `cursor` are what the model shall see: with
-    the item that is selected in the completion menu applied, as `selection` says."""
-
-    snapshot: Snapshot
-    text: str
-    cursor: int
-    selection: Selection | None
-
-
 class Pipeline:
     """Answers questions. All of it runs on the event loop, but for the model."""
 
@@ -70,6 +60,7 @@ class Pipeline:
         self._tell_user = tell_user
         self._backoff = backoff or BackOff()
         self._since: dict[str, list[Change]] = {}
+        self.ahead = Ahead(session, scheduler)
         session.change_listeners.append(self._note_change)
 
     async def answer(self, question: Question) -> Answer:
@@ -78,6 +69,7 @@ class Pipeline:
         session.status.requests += 1
         self._scheduler.supersede(question.uri)
         document = session.documents.get(question.uri)
+        self.ahead.give_way(document)
         reason = refusal(
             question,
             document,
@@ -87,7 +79,7 @@ class Pipeline:
         )
         if reason is not None or document is None:
             return self._silent(reason or "not-open")
-        moment = _moment(question, document)
+        moment = Moment.of(question, document)
         if (alive := self._live(question, document, moment)) is not None:
             return alive
         if session.status.state == "loading" and not await self._loaded(question, document):
@@ -112,7 +104,7 @@ class Pipeline:
         same = self._session.documents.get(question.uri) is document
         return same and document.version == version
 
-    def _live(self, question: Question, document: Document, moment: _Moment) -> Answer | None:
+    def _live(self, question: Question, document: Document, moment: Moment) -> Answer | None:
         """The suggestion that the user is typing through, or that nothing has changed for."""
         suggestion = self._session.suggestions.live(question.uri, question.mode)
         if suggestion is None or suggestion.version != document.version or not suggestion.followed:
@@ -122,12 +114,11 @@ class Pipeline:
             ghost = _ghost(moment, suggestion.edits, document)
             if ghost is None:
                 return None
-        self._session.presented(suggestion, document)
-        self._session.status.spoke("live")
+        self._present(suggestion, document, moment, "live")
         return Answer(suggestion, document, ghost)
 
     async def _ask(
-        self, question: Question, document: Document, moment: _Moment, predictor: Predictor
+        self, question: Question, document: Document, moment: Moment, predictor: Predictor
     ) -> Answer:
         settings = self._session.settings
         debounce_s = 0.0 if question.invoked else settings.debounce_ms / 1000
@@ -167,7 +158,7 @@ class Pipeline:
         return self._conclude(question, document, moment, prediction, since)
 
     def _prepare(
-        self, question: Question, document: Document, moment: _Moment, predictor: Predictor
+        self, question: Question, document: Document, moment: Moment, predictor: Predictor
     ) -> Callable[[Stop], Prediction] | None:
         """After the pause: freeze what the worker needs. None when the document has moved on."""
         session = self._session
@@ -176,23 +167,14 @@ class Pipeline:
         session.status.predictions += 1
         settings = session.settings
         least = engine.threshold(predictor, question.mode, settings.gate, invoked=question.invoked)
-        make_request = partial(
-            _request,
-            question,
-            moment,
-            session.diffs(),
-            session.candidates(),
-            session.files,
-            settings.max_tokens,
-            session.mood.signals(),
-        )
-        return partial(engine.ask, predictor, make_request, least=least)
+        make_request = moment.request(question.mode, session, session.diffs(), question.diagnostics)
+        return partial(engine.ask, self.ahead.before(predictor), make_request, least=least)
 
     def _conclude(
         self,
         question: Question,
         document: Document,
-        moment: _Moment,
+        moment: Moment,
         prediction: Prediction,
         since: list[Change],
     ) -> Answer:
@@ -205,11 +187,11 @@ class Pipeline:
             if (old := session.suggestions.live(question.uri, question.mode)) is not None:
                 session.suggestions.ignore(old.id)
             if prediction.suppressed == UNSURE and not since:
-                edits = _real_edits(moment, prediction.edits)
+                edits = moment.real_edits(prediction.edits)
                 uri, version = question.uri, document.version
                 session.held_back.take(uri, question.mode, version, edits, prediction)
             return self._silent(prediction.suppressed)
-        edits = _real_edits(moment, prediction.edits)
+        edits = moment.real_edits(prediction.edits)
         stale = bool(since)
         if stale:
             edits = _carried(moment.snapshot.text, edits, since)
@@ -233,17 +215,24 @@ class Pipeline:
                 ghost = _ghost(moment, suggestion.edits, document)
             if question.mode == "fim" and ghost is None:
                 return self._silent("current-preferred")
-        session.presented(suggestion, document)
-        session.status.spoke("model")
+        self._present(suggestion, document, moment, "model")
         return Answer(suggestion, document, ghost)
 
-    def _drop_elsewhere(self, uri: str, document: Document, moment: _Moment) -> None:
+    def _present(
+        self, suggestion: Suggestion, document: Document, moment: Moment, source: str
+    ) -> None:
+        self._session.presented(suggestion, document)
+        self._session.status.spoke(source)
+        self.ahead.shown(suggestion, document, moment)
+
+    def _drop_elsewhere(self, uri: str, document: Document, moment: Moment) -> None:
         """Ghost text that the cursor has left is over, however good it was."""
         live = self._session.suggestions.live(uri, "fim")
         if live is not None and _ghost(moment, live.edits, document) is None:
             self._session.suggestions.ignore(live.id)
 
     def _note_change(self, change: Change) -> None:
+        self.ahead.give_way(self._session.documents.get(change.uri))
         if change.uri in self._since:
             self._since[change.uri].append(change)
 
@@ -263,51 +252,6 @@ class Pipeline:
         return self._silent("model-failed")
 
 
-def _moment(question: Question, document: Document) -> _Moment:
-    snapshot = document.snapshot()
-    buffer = document.buffer
-    selected = question.selected
-    if selected is None:
-        return _Moment(snapshot, snapshot.text, buffer.offset_at(question.position), None)
-    start, end = buffer.offset_at(selected.start), buffer.offset_at(selected.end)
-    selection = Selection(start, max(start, end), selected.text)
-    text = apply(snapshot.text, [Edit(*selection)])
-    return _Moment(snapshot, text, start + len(selected.text), selection)
-
-
-def _request(
-    question: Question,
-    moment: _Moment,
-    diffs: tuple[str, ...],
-    candidates: Candidates,
-    files: FileCache,
-    max_tokens: int,
-    signals: Mapping[str, float],
-) -> Request:
-    """In the worker: the request, with the present text of related files."""
-    path = moment.snapshot.path
-    return Request(
-        mode=question.mode,
-        path=path,
-        text=moment.text,
-        cursor=moment.cursor,
-        language=moment.snapshot.language,
-        history=diffs,
-        related=related_snippets(path, moment.text, candidates, files),
-        diagnostics=question.diagnostics,
-        max_tokens=max_tokens,
-        signals=signals,
-    )
-
-
-def _real_edits(moment: _Moment, edits: tuple[Edit, ...]) -> tuple[Edit, ...]:
-    """Edits of the text that the model saw as edits of the document."""
-    text = moment.snapshot.text
-    if moment.selection is not None:
-        edits = compose((Edit(*moment.selection),), edits)
-    return tuple(e for edit in edits if (e := shrink(text, edit)) is not None)
-
-
 def _carried(text: str, edits: tuple[Edit, ...], since: list[Change]) -> tuple[Edit, ...]:
     """What is left of the edits after what the user did meanwhile; empty when he went elsewhere."""
     for step in (step for change in since for step in change.steps):
@@ -319,7 +263,7 @@ def _carried(text: str, edits: tuple[Edit, ...], since: list[Change]) -> tuple[E
     return edits
 
 
-def _ghost(moment: _Moment, edits: tuple[Edit, ...], document: Document) -> Edit | None:
+def _ghost(moment: Moment, edits: tuple[Edit, ...], document: Document) -> Edit | None:
     if moment.selection is not None:
         return ghost_text(moment.snapshot.text, moment.cursor, edits, moment.selection)
     return ghost_text(document.text, moment.cursor, edits)

@@ -168,7 +168,7 @@ def _application(
     """What is served: its name, its application, and what loads the model anew. It is one service in this process, or
     a door to several."""
     load = partial(load_service, options, guard)
-    if options.replicas == 1:
+    if max(options.replicas, options.max_replicas) == 1:
         from model.serving.app import create_app
 
         service = load()
@@ -180,7 +180,8 @@ def _application(
     try:
         handle = cluster.start(load, scale)
         door = cluster.front(handle, guard, options.timeout)
-        yield f"{scale.least} replicas", door, partial(cluster.start, load, scale)
+        count = f"{scale.least} to {scale.most}" if scale.most > scale.least else f"{scale.least}"
+        yield f"{count} replicas", door, partial(cluster.start, load, scale)
     finally:
         cluster.stop()
 

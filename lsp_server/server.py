@@ -154,6 +154,10 @@ def _register_documents(server: RedraftServer) -> None:
         if isinstance(uri, str):
             ls.session.focused(uri)
 
+    @server.feature(outcomes.DID_MOVE_CURSOR)
+    def did_move_cursor(ls: RedraftServer, params: Any) -> None:
+        ls.pipeline.ahead.moved(*wire.parse_place(params))
+
 
 def _register_predictions(server: RedraftServer) -> None:
     @server.feature(lsp.TEXT_DOCUMENT_INLINE_COMPLETION, lsp.InlineCompletionOptions())

@@ -12,7 +12,7 @@ from typing import Any
 
 from lsprotocol import types as lsp
 
-from diffing.edits import minimal_edits
+from diffing.edits import Edit, minimal_edits
 from diffing.history import EditHistory
 from lsp_server.documents import Change, Document, DocumentStore
 from lsp_server.feedback import Feedback
@@ -173,6 +173,13 @@ class Session:
         touched = set(self.history.recent_paths())
         before = [diff for name, diff in self._git_diffs if name not in touched]
         return (*before, *self.history.diffs())
+
+    def diffs_after(self, document: Document, edits: tuple[Edit, ...]) -> tuple[str, ...]:
+        """The edit history as it will be when these edits are accepted."""
+        future = self.history.fork()
+        future.record(document.path, document.text, edits, document.version + 1, "prediction")
+        before = [diff for name, diff in self._git_diffs if name not in future.recent_paths()]
+        return (*before, *future.diffs())
 
     def candidates(self) -> Candidates:
         """What may be related to a request, frozen for the worker thread."""

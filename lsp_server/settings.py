@@ -104,6 +104,12 @@ class Settings:
     feedback_text: bool = _setting(
         "feedback.text", False, "Keep the text of suggestions and the lines around them, too."
     )
+    work_ahead: bool = _setting(
+        "workAhead",
+        True,
+        "Use idle moments: read the place the cursor has come to, and prepare what follows the suggestion that is "
+        "shown. `false` saves energy.",
+    )
     model: str = _setting("model", "embedded", "`embedded`, or the path of a model folder or file.")
     device: str = _setting("device", "auto", "`auto`, `cpu`, `cuda`, `cuda:1`, `mps` ...")
     threads: int = _setting(

@@ -64,6 +64,14 @@ def parse_question(mode: Mode, params: object) -> Question:
     )
 
 
+def parse_place(params: object) -> tuple[str, Position]:
+    """The document and the position of a notification. Raises `JsonRpcInvalidParams` as `parse_question` does."""
+    fields = _mapping(params, "params")
+    document = _mapping(fields.get("textDocument"), "textDocument")
+    uri = _string(document.get("uri"), "textDocument.uri")
+    return uri, _position(fields.get("position"), "position")
+
+
 def suggestion_id(params: object) -> str:
     """The id in `{item: {command: {arguments: [id]}}}` or `{id}`; empty when there is none."""
     if isinstance(params, str):

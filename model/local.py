@@ -14,6 +14,7 @@ from typing import Literal
 import torch
 
 from diffing.edits import shrink
+from diffing.history import ACCEPTED_PREDICTION
 from model.bundle import EMBEDDED, Bundle, pick_device
 from model.candidate import (
     COMPLETION,
@@ -28,13 +29,13 @@ from model.candidate import (
 from model.complete import Completer
 from model.config import ModelError
 from model.context import Context, ContextBuilder
-from model.denoise import Decoding, Generation
+from model.denoise import Decoding, Generation, prefill
 from model.draft import Draft, drafts
 from model.gate import Gate, load_for_user
 from model.infill import Infiller
 from model.linear import Compute
 from model.locate import DraftJudge
-from model.prompt import PromptWriter
+from model.prompt import FimPrompt, PromptWriter
 from model.protocol import Expired, Prediction, Request, Stop
 
 CPU_CONTEXT = 512
@@ -170,12 +171,21 @@ class LocalPredictor:
             found += self._complete(request, work, stop)
         return found
 
+    @torch.inference_mode()
+    def prepare(self, request: Request, stop: Stop) -> None:
+        """Encode the context of a completion at the cursor, for a request that may come."""
+        tokens = self._completion_prompt(request).tokens
+        prefill(self.bundle.trunk, self.bundle.prefixes.acquire(tokens), tokens, stop)
+
+    def _completion_prompt(self, request: Request) -> FimPrompt:
+        settled = replace(request, history=settled_history(request))
+        return self.writer.fim(request.path, self.contexts.build(settled))
+
     def _complete(self, request: Request, work: Work, stop: Stop) -> list[Candidate]:
         """What goes at the cursor: beginnings of one continuation, the empty one left out."""
         if not request.text.strip():
             return []
-        settled = replace(request, history=settled_history(request))
-        prompt = self.writer.fim(request.path, self.contexts.build(settled))
+        prompt = self._completion_prompt(request)
         work.read(len(prompt.tokens), self.bundle.prefixes.shared(prompt.tokens))
         found, made = self.completer.complete(
             prompt.tokens, prompt.required, request, stop, prompt.reference
@@ -262,12 +272,14 @@ def wanted(request: Request, proposals: list[Draft]) -> list[Draft]:
 
 
 def mid_typing(request: Request) -> bool:
-    """True when the newest change wrote the text before the cursor and nothing follows on its line."""
+    """True when the user's newest change wrote the text before the cursor and nothing follows on its line."""
     text, cursor = request.text, request.cursor
     end = text.find("\n", cursor)
     rest = text[cursor : len(text) if end < 0 else end]
     line = text[text.rfind("\n", 0, cursor) + 1 : cursor].strip()
     if not request.history or not line or rest.strip():
+        return False
+    if request.history[-1].startswith(ACCEPTED_PREDICTION):
         return False
     return any(
         row[:1] == "+" and row[1:].strip() == line for row in request.history[-1].split("\n")

@@ -164,3 +164,13 @@ class Predictor(Protocol):
     name: str
 
     def predict(self, request: Request, stop: Stop) -> Prediction: ...
+
+
+@runtime_checkable
+class Preparing(Predictor, Protocol):
+    """A predictor for which work before anyone asks is worth its while and costs nobody else anything.
+
+    `prepare` makes the answer to a completion at this place, or a key or two further on, come sooner.
+    """
+
+    def prepare(self, request: Request, stop: Stop) -> None: ...

@@ -14,7 +14,8 @@ A script is an object (or just the list of its rules):
 `history` at the joined diffs, `path` is a glob. The action is one of `insert` (at the cursor),
 `replace` (`{"old", "new", "all"?}`, nearest to the cursor unless `all`), `edits` (a list of
 `{"start", "end", "new_text"}` in code points, or with `range` instead of the offsets), `raise`
-(a message), or nothing: no edit. `times` ends a rule after that many matches.
+(a message), or nothing: no edit. `times` ends a rule after that many matches. `"ahead": true` beside the rules
+lets the server ask before it is asked, and note where the cursor rests.
 """
 
 from __future__ import annotations
@@ -62,7 +63,9 @@ class ScriptedPredictor:
     def load(cls, path: Path) -> ScriptedPredictor:
         """Read a script file. Raises `ScriptError` when it can't be read."""
         try:
-            return cls(json.loads(path.read_text(encoding="utf-8")))
+            script = json.loads(path.read_text(encoding="utf-8"))
+            ahead = isinstance(script, dict) and bool(script.get("ahead"))
+            return (PreparingScript if ahead else cls)(script)
         except (OSError, ValueError) as error:
             raise ScriptError(f"script {path}: {error}") from error
 
@@ -108,6 +111,13 @@ class ScriptedPredictor:
             }
             with self._lock, Path(self._trace).open("a", encoding="utf-8") as trace:
                 trace.write(json.dumps(note) + "\n")
+
+
+class PreparingScript(ScriptedPredictor):
+    """One that may be asked ahead."""
+
+    def prepare(self, request: Request, stop: Stop) -> None:
+        self._note("prepare", request)
 
 
 def _applies(rule: Mapping[str, Any], request: Request) -> bool:

@@ -138,9 +138,11 @@ class Nvim:
         settings: Mapping[str, Any] | None = None,
         config: Mapping[str, Any] | None = None,
         init: str | None = None,
+        ahead: bool = False,
     ) -> Nvim:
         """Start Neovim; the server starts with the first file. `rules` None: the embedded model.
 
+        `ahead` lets the server ask its script before it is asked.
         `setup` goes to the plugin's setup(), `config` (of a new one) to vim.lsp.config(); with
         `init`, a Lua text, the plugin's folder is not on
         the runtime path, and that is all the configuration there is.
@@ -150,7 +152,7 @@ class Nvim:
             self._scripts += 1
             script = self.folder / f"script{self._scripts}.json"
             trace = {"name": self._model, "trace": str(self.trace), "rules": list(rules)}
-            script.write_text(json.dumps(trace))
+            script.write_text(json.dumps(trace | {"ahead": ahead}))
             base["model"] = f"scripted:{script}"
         options = {"cmd": COMMAND, "next_edit_delay": 10, **(setup or {})}
         if self.running:

@@ -13,6 +13,11 @@ from lsp_server.cli import run
 
 RULES = [
     {"mode": "fim", "when": {"regex": "[a-z(.,]$"}, "insert": "something_long", "confidence": 0.9},
+    {
+        "mode": "next_edit",
+        "when": {"history": "+def __pow__(self, partner"},
+        "replace": {"old": "other", "new": "partner"},
+    },
     {"mode": "next_edit", "insert": "# x", "confidence": 0.1},
 ]
 
@@ -41,6 +46,10 @@ def test_every_kind_of_key_is_measured(
         assert found[mode, "above"]["requests"] == 3
     assert found["next_edit", "all warm"]["requests"] == 2 + 3 + 3 + 3
     assert found["next_edit", "all warm"]["shown"] == 0
+    assert found["fim", "key after a rest"]["requests"] == 6
+    for kind in ("accept at once", "accept after a look"):
+        assert found["next_edit", kind]["requests"] == 4
+        assert found["next_edit", kind]["shown"] == 1
     live = [one for one in data["samples"] if one["kind"] == "through"]
     assert len(live) >= 40
     assert {one["source"] for one in live} == {"live"}, "typing a suggestion asks no model"

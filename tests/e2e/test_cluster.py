@@ -44,6 +44,12 @@ def test_neither_a_killed_replica_nor_an_update_loses_a_request() -> None:
         assert one.process.wait(30) == 0
 
 
+def test_one_replica_may_become_more() -> None:
+    with cluster("--replicas", "1", "--max-replicas", "2", script=SCRIPT) as one:
+        assert len(one.replicas()) == 1
+        assert one.fim("x = ")[0] == 200
+
+
 def test_ray_runs_the_application_itself(tmp_path: Path) -> None:
     script = tmp_path / "script.json"
     script.write_text(json.dumps({"rules": [{"mode": "fim", "insert": "1"}]}))

@@ -56,6 +56,9 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
     vscode.window.onDidChangeActiveTextEditor((editor) => {
       if (editor) server.focus(editor.document);
     }),
+    vscode.window.onDidChangeTextEditorSelection(({ textEditor }) => {
+      if (textEditor === vscode.window.activeTextEditor) server.place(textEditor);
+    }),
     vscode.workspace.onDidChangeConfiguration(async (event) => {
       if (event.affectsConfiguration('redraft.inlineEdits')) chooseView();
       if (RESTARTING.some((name) => event.affectsConfiguration(name))) await start();

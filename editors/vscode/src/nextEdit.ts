@@ -113,6 +113,7 @@ export class NextEdit implements vscode.Disposable {
     }
     if (place) moveTo(editor, new vscode.Position(place.line, place.character));
     this.server.tell('redraft.accept', suggestion.id);
+    this.later(0); // nothing is being typed, and the next one may be ready
   }
 
   reject(): void {
@@ -167,8 +168,9 @@ export class NextEdit implements vscode.Disposable {
 
   /** Ask after a pause, and not before a completion at the cursor has its answer. */
   private later(delay: number): void {
+    clearTimeout(this.timer);
     this.timer = setTimeout(() => {
-      if (this.server.completing) this.later(delay);
+      if (this.server.completing) this.later(pause());
       else void this.ask(false);
     }, delay);
   }

@@ -131,6 +131,14 @@ export class Server implements vscode.Disposable {
     void this.client?.sendNotification('textDocument/didFocus', { textDocument: { uri } });
   }
 
+  /** Tell the server where the cursor is, so that it has read the place before a key is typed there. */
+  place({ document, selection }: vscode.TextEditor): void {
+    if (!this.running || !SCHEMES.includes(document.uri.scheme)) return;
+    const uri = this.client?.code2ProtocolConverter.asUri(document.uri);
+    const { line, character } = selection.active;
+    void this.client?.sendNotification('redraft/didMoveCursor', { textDocument: { uri }, position: { line, character } });
+  }
+
   /** Tell the server what became of a suggestion. */
   tell(command: string, id: string): void {
     if (!this.running) return;

@@ -135,6 +135,13 @@ local function attach(bufnr)
       server.focus(bufnr)
     end,
   })
+  api.nvim_create_autocmd('CursorMoved', {
+    group = group,
+    buffer = bufnr,
+    callback = function()
+      server.place(bufnr)
+    end,
+  })
   map_keys(bufnr)
 end
 

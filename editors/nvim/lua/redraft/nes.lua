@@ -23,6 +23,7 @@ local M = {}
 local shown ---@type redraft.Shown?
 local last ---@type redraft.Shown?
 local asked = '' -- buffer and text of the last question
+local accepted = '' -- and of the last accept
 
 local function state_of(bufnr)
   return bufnr .. ':' .. api.nvim_buf_get_changedtick(bufnr)
@@ -153,13 +154,14 @@ local function wanted(bufnr)
     and not (mode == 'i' and editor.menu_open())
 end
 
---- Ask in a moment, unless this text was asked about already.
+--- Ask in a moment, unless this text was asked about already. After an accept nothing is waited for.
 ---@param bufnr integer
 function M.later(bufnr)
   if not config.options.next_edit or state_of(bufnr) == asked then
     return
   end
-  question:later(config.options.next_edit_delay, function()
+  local delay = state_of(bufnr) == accepted and 0 or config.options.next_edit_delay
+  question:later(delay, function()
     if wanted(bufnr) then
       M.request()
     end
@@ -185,6 +187,7 @@ local function apply_all(edit)
   withdraw()
   last = nil
   edits.apply(edit.bufnr, edit.edits, nearest(edit.edits))
+  accepted = state_of(edit.bufnr)
   report(edit, 'redraft.accept')
   editor.announce('Accept', data_of(edit, { part = 'all' }))
 end

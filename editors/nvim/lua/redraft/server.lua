@@ -60,6 +60,15 @@ function M.focus(bufnr)
   end
 end
 
+--- Tell the server where the cursor is, so that it has read the place before a key is typed there.
+---@param bufnr integer the current buffer
+function M.place(bufnr)
+  local client = M.of(bufnr)
+  if client and config.is_on(bufnr) then
+    client:notify('redraft/didMoveCursor', vim.lsp.util.make_position_params(0, client.offset_encoding))
+  end
+end
+
 --- Change settings of the server that runs, and of any that is started later.
 ---@param changes table
 function M.change_settings(changes)
