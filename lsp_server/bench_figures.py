@@ -17,19 +17,20 @@ if TYPE_CHECKING:
     from lsp_server.bench_client import Sample
 
 LIVE = "live"
+MOMENTS = ("key after a jump", "key after a rest", "accept at once", "accept after a look")
 PERCENTILES = (50, 90, 95, 99)
 
 
 def groups(samples: Sequence[Sample]) -> list[dict[str, Any]]:
-    """A summary per mode, size and kind of the answers that the model gave, then one per mode and size of those that
-    continue a live suggestion (`kind` is `live`)."""
+    """A summary per mode, size and kind of the answers that the model gave; one of all warm keys of the traces, those
+    of `MOMENTS` apart; one of those that continue a live suggestion (`kind` is `live`)."""
     found = []
     for mode, lines in dict.fromkeys((one.mode, one.lines) for one in samples):
         members = [one for one in samples if (one.mode, one.lines) == (mode, lines)]
         asked = [one for one in members if one.source == "model"]
         for kind in dict.fromkeys(one.kind for one in asked):
             found.append(summarise(mode, lines, kind, [one for one in asked if one.kind == kind]))
-        warm = [one for one in asked if one.kind != "first"]
+        warm = [one for one in asked if one.kind not in ("first", *MOMENTS)]
         if warm:
             found.append(summarise(mode, lines, "all warm", warm))
         if live := [one for one in members if one.source == LIVE]:

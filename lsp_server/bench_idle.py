@@ -14,9 +14,11 @@ from typing import Any
 from diffing.edits import Edit
 from diffing.positions import LineIndex, Position
 from lsp_server.bench_client import INVOKED, BenchEditor, Sample, sample
+from lsp_server.bench_figures import MOMENTS
 from model.evaluation.bench import excerpt, source_lines
 from model.evaluation.traces import Hands
 
+AFTER_JUMP, AFTER_REST, AT_ONCE, AFTER_LOOK = MOMENTS
 MOMENT_S = 1.2
 PLACES = 6
 ACCEPTS = 4
@@ -36,7 +38,7 @@ def landing(editor: BenchEditor, size: int) -> Iterator[Sample]:
         editor.moved(uri, cursor)
         if rests:
             time.sleep(MOMENT_S)
-        kind = "key after a rest" if rests else "key after a jump"
+        kind = AFTER_REST if rests else AFTER_JUMP
         yield _asked(editor, uri, "fim", size, kind, Edit(cursor - CUT, cursor, ""), cursor - CUT)
     editor.close(uri)
 
@@ -45,7 +47,7 @@ def chain(editor: BenchEditor, size: int) -> Iterator[Sample]:
     """A parameter is renamed, and its other places accepted one after the other: at once, and after a look."""
     lines = excerpt(source_lines(), size)
     for looks in (False, True):
-        text = f"# {looks}\n" + "".join(lines[1:])
+        text = f"# {looks}\n" + "".join(lines)
         if (found := _PARAMETER.search(text)) is None:
             return
         uri = editor.open(f"chain_{size}_{looks}.py", text)
@@ -58,7 +60,7 @@ def chain(editor: BenchEditor, size: int) -> Iterator[Sample]:
             if looks:
                 time.sleep(MOMENT_S)
             change, cursor = _accepted(editor.text(uri), edits)
-            kind = "accept after a look" if looks else "accept at once"
+            kind = AFTER_LOOK if looks else AT_ONCE
             before = editor.status()
             edits, latency_ms = editor.suggested(uri, "next_edit", change, cursor, INVOKED)
             yield sample("next_edit", size, kind, latency_ms, bool(edits), before, editor.status())

@@ -1,7 +1,11 @@
-"""Requests at random: no fault that is not declared, no hang, and the service answers as before."""
+"""Requests at random: no fault that is not declared, no hang, and the service answers as before.
+
+`REDRAFT_FUZZ_EXAMPLES=400` makes that many requests for each operation instead of a dozen.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -15,7 +19,8 @@ from model.serving.security import Guard
 
 schemathesis = pytest.importorskip("schemathesis", reason="schemathesis is not installed")
 
-QUICK = settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
+EXAMPLES = int(os.environ.get("REDRAFT_FUZZ_EXAMPLES", "12"))
+QUICK = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
 
 
 def test_changed_requests_and_raw_bytes(serve: Serve) -> None:
