@@ -95,8 +95,26 @@ class Session:
         return self._verdicts[document.uri]
 
     def opened(self, item: lsp.TextDocumentItem) -> None:
-        self.documents.open(item)
+        document = self.documents.open(item)
         self.focused(item.uri)
+        self._record_unsaved(document)
+
+    def _record_unsaved(self, document: Document) -> None:
+        """What was changed before the server heard of the document, and is not saved: typed while it started, say."""
+        path = file_path(document.uri)
+        if (
+            path is None
+            or self.verdict(document) is not None
+            or document.content_reason is not None
+        ):
+            return
+        saved, _ = self.workspace.policy.read(path)
+        if saved is None:
+            return
+        before = _as_opened(saved, document.text)
+        if before != document.text:
+            edits = minimal_edits(before, document.text)
+            self.history.record(document.path, before, edits, document.version)
 
     def changed(self, params: lsp.DidChangeTextDocumentParams) -> None:
         change = self.documents.change(params)
@@ -214,3 +232,9 @@ class Session:
             outcome.state.value,
             outcome.after_s,
         )
+
+
+def _as_opened(saved: str, text: str) -> str:
+    """A saved text as an editor gives it that strips the byte order mark, or has line ends of its own."""
+    saved = saved.removeprefix("\ufeff") if not text.startswith("\ufeff") else saved
+    return saved if "\r\n" in text else saved.replace("\r\n", "\n")

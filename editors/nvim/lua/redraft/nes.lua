@@ -315,6 +315,9 @@ function M.attach(bufnr, group)
       ui.hint(bufnr, edit.edits[nearest(edit.edits)].row)
     end
   end)
+  if vim.bo[bufnr].modified then
+    M.later(bufnr) -- what was typed while the server started
+  end
 end
 
 return M
