@@ -12,8 +12,8 @@ import time
 from pathlib import Path
 
 import pytest
-from nvim_editor import PLUGIN, ROOT, Mark, Nvim
-from nvim_rules import KEYMAPS, LOOP, PRINT, RENAME
+from nvim_editor import COMMAND, PLUGIN, ROOT, Mark, Nvim
+from nvim_rules import KEYMAPS, LOOP, PRINT, RENAME, RENAME_ONE
 
 from lsp_server.demo_cases import CASES
 
@@ -386,3 +386,13 @@ def _ended(process: int) -> bool:
             return True
         time.sleep(0.02)
     return False
+
+
+def test_what_was_typed_before_the_server_was_there_is_answered(own_nvim: Nvim) -> None:
+    """The server comes a second late, and hears of the file only when it has been changed."""
+    slow = ["sh", "-c", 'sleep 1; exec "$@"', "sh", *COMMAND]
+    own_nvim.start([RENAME_ONE], setup={"cmd": slow})
+    own_nvim.open("a.py", "count = 0\nprint(count)\n", attached=False)
+    own_nvim.keys("cwtotal<Esc>")
+    assert not own_nvim.attached()
+    own_nvim.wait(lambda: {row for _, row, *_ in own_nvim.drawn()} == {1})

@@ -184,3 +184,32 @@ async def test_an_answer_that_comes_too_late_is_dropped_but_not_forgotten(editor
     assert item is not None
     assert item.insert_text == "t()"
     assert len(editor.calls()) == 1
+
+
+@pytest.mark.parametrize(
+    ("saved", "opened", "told"),
+    [
+        (b"a = 1\nb = a\n", "c = 1\nb = a\n", "+c = 1"),
+        (b"\xef\xbb\xbfa = 1\r\nb = a\r\n", "a = 1\nb = c\n", "+b = c"),
+        (b"\xef\xbb\xbfa = 1\r\nb = a\r\n", "a = 1\nb = a\n", None),
+        (b"a = 1\r\nb = a\r\n", "a = 1\r\nb = c\r\n", "+b = c"),
+        (b"a = 1\n\0", "c = 1\n", None),
+        (None, "c = 1\n", None),
+    ],
+)
+async def test_what_is_not_saved_when_a_file_is_opened_is_history(
+    editor: Editor, saved: bytes | None, opened: str, told: str | None
+) -> None:
+    if saved is not None:
+        (editor.folder / "a.py").write_bytes(saved)
+    await editor.start([{"mode": "next_edit"}])
+    editor.open("a.py", opened)
+    await editor.next_edit("a.py")
+    if told is None:
+        assert editor.calls() == []  # nothing has changed, so nothing is asked
+        return
+    (call,) = editor.calls()
+    (diff,) = call["history"]
+    lines = diff.splitlines()
+    assert [line for line in lines if line[:1] == "+"][-1] == told
+    assert sum(line[:1] == "-" and line[:3] != "---" for line in lines) == 1
