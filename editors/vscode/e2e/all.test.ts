@@ -1,10 +1,11 @@
-/** One VS Code in one browser, for all tests: `make test-vscode-e2e`. */
+/** One VS Code in one browser for nearly all tests, and one that lacks the server: `make test-vscode-e2e`. */
 
 import { after, before, describe } from 'node:test';
 import { CodeServer, findChromium, findCodeServer } from './codeServer';
 import * as ghost from './ghostText';
 import * as next from './nextEdit';
 import { Screen } from './screen';
+import { setUp } from './setUp';
 import * as status from './statusBar';
 
 export interface Session {
@@ -33,3 +34,5 @@ describe('in a real VS Code', { skip: missing }, () => {
   next.nextEdit(now);
   status.statusBar(now);
 });
+
+describe('in a VS Code without the server', { skip: missing }, setUp);

@@ -1,7 +1,7 @@
 /** A VS Code in a browser's reach: code-server with the packed extension, on a fresh profile. Knows no page. */
 
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import * as path from 'node:path';
 
@@ -26,6 +26,7 @@ const QUIET = {
 export interface Options {
   rules?: object[]; // of the scripted predictor; without them the embedded model answers
   settings?: Record<string, unknown>;
+  withoutCommand?: boolean; // nobody has told the extension where the server is
   files: Record<string, string>;
 }
 
@@ -52,7 +53,7 @@ export class CodeServer {
   private readonly trace = path.join(this.home, 'trace.jsonl');
   private process: ChildProcess | undefined;
 
-  constructor({ rules, settings, files }: Options) {
+  constructor({ rules, settings, withoutCommand, files }: Options) {
     this.workspace = path.join(this.home, 'work');
     mkdirSync(this.workspace);
     for (const [name, text] of Object.entries(files)) writeFileSync(this.file(name), text);
@@ -60,7 +61,7 @@ export class CodeServer {
     this.addRival();
     if (rules) writeFileSync(script, JSON.stringify({ rules, trace: this.trace }));
     const machine = {
-      'redraft.serverCommand': [PYTHON, '-m', 'lsp_server', 'lsp'],
+      ...(withoutCommand ? {} : { 'redraft.serverCommand': [PYTHON, '-m', 'lsp_server', 'lsp'] }),
       ...(rules ? { 'redraft.model': `scripted:${script}` } : {}),
     };
     this.write('User', { ...QUIET, 'redraft.gitHistory': false, 'redraft.debounceMs': 10, ...settings });
@@ -73,6 +74,15 @@ export class CodeServer {
 
   file(name: string): string {
     return path.join(this.workspace, name);
+  }
+
+  /** Put the server's command where a user's own programs are. */
+  addCommand(): void {
+    const folder = path.join(this.home, '.local', 'bin');
+    mkdirSync(folder, { recursive: true });
+    const command = path.join(folder, 'redraft');
+    writeFileSync(command, `#!/bin/sh\nexec '${PYTHON}' -m lsp_server "$@"\n`);
+    chmodSync(command, 0o755);
   }
 
   /** Another extension, which owns command names that our server answers to. Found at the first start. */

@@ -20,14 +20,14 @@ export class Screen {
     private readonly server: CodeServer,
   ) {}
 
-  static async open(server: CodeServer): Promise<Screen> {
+  static async open(server: CodeServer, icon = 'edit-sparkle'): Promise<Screen> {
     const executablePath = findChromium();
     if (!executablePath) throw new Error('no chromium');
     const browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] });
     const page = await browser.newPage({ viewport: { width: 900, height: 720 } });
     await page.goto(`${server.url}/?folder=${server.workspace}`, { timeout: 120_000 });
     const screen = new Screen(page, browser, server);
-    await screen.until(() => screen.status(), (status) => status.includes('edit-sparkle'), 180_000);
+    await screen.until(() => screen.status(), (status) => status.startsWith(icon), 180_000);
     return screen;
   }
 

@@ -19,6 +19,7 @@ export interface ServerStatus {
 export interface Condition {
   running: boolean;
   starting: boolean;
+  missing: boolean; // there is no command to run
   enabled: boolean;
   languageEnabled: boolean;
   snoozedUntil: number | undefined; // milliseconds, as Date.now() counts
@@ -32,6 +33,12 @@ export function statusText(now: Condition): string {
   if (now.snoozedUntil !== undefined) return '$(bell-slash) Redraft';
   if (!now.enabled || !now.languageEnabled) return '$(circle-slash) Redraft';
   return now.status?.busy ? '$(loading~spin) Redraft' : '$(edit-sparkle) Redraft';
+}
+
+/** Why nothing comes while no server runs. */
+export function withoutServer({ starting, missing }: Pick<Condition, 'starting' | 'missing'>): string {
+  if (starting) return 'the server starts';
+  return missing ? 'the command `redraft` was not found' : 'the server is not running';
 }
 
 /** One line on how the server is doing. */

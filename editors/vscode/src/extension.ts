@@ -4,11 +4,12 @@ import * as vscode from 'vscode';
 import { Menu } from './menu';
 import { NextEdit } from './nextEdit';
 import { inlineEdits } from './proposed';
-import { Server, activePython } from './server';
+import { Server } from './server';
+import { offerToSetUp, setUp } from './settingUp';
 
 const RESTARTING = ['redraft.serverCommand', 'redraft.model', 'redraft.device', 'redraft.threads'];
 
-export async function activate(context: vscode.ExtensionContext): Promise<void> {
+export function activate(context: vscode.ExtensionContext): void {
   const log = vscode.window.createOutputChannel('Redraft', { log: true });
   const server = new Server(context, log);
   const nextEdit = new NextEdit(server, log);
@@ -19,7 +20,8 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
   };
   const start = async (): Promise<void> => {
     nextEdit.clear();
-    if (!(await server.restart())) await offerToSetUp();
+    if (!(await server.restart())) void offerToSetUp();
+    else if (vscode.window.activeTextEditor?.document.isDirty) await nextEdit.ask(false);
   };
   const commands: Record<string, (argument: unknown) => unknown> = {
     'redraft.menu': () => menu.open(),
@@ -69,42 +71,5 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
     }),
   );
   chooseView();
-  await start();
-}
-
-async function offerToSetUp(): Promise<void> {
-  const chosen = await vscode.window.showWarningMessage('Redraft: the command `redraft` was not found.', 'Set Up');
-  if (chosen) await vscode.commands.executeCommand('redraft.install');
-}
-
-/** Install from a copy of the repository into the active Python environment, or name a command. */
-async function setUp(log: vscode.LogOutputChannel): Promise<void> {
-  const install = 'Install from a folder with Redraft';
-  const name = 'Choose the redraft command';
-  const chosen = await vscode.window.showQuickPick([install, name], { placeHolder: 'Redraft: set up the server' });
-  if (!chosen) return;
-  const folders = chosen === install;
-  const [picked] = (await vscode.window.showOpenDialog({ canSelectFolders: folders, canSelectFiles: !folders })) ?? [];
-  if (!picked) return;
-  if (!folders) {
-    const command = [picked.fsPath, 'lsp'];
-    const target = vscode.ConfigurationTarget.Global;
-    await vscode.workspace.getConfiguration('redraft').update('serverCommand', command, target);
-    return;
-  }
-  const python = (await activePython(log)) ?? (process.platform === 'win32' ? 'python' : 'python3');
-  const shellArgs = ['-m', 'pip', 'install', '-c', 'constraints.txt', '-e', '.'];
-  const task = new vscode.Task(
-    { type: 'process' },
-    vscode.TaskScope.Global,
-    'Install Redraft',
-    'Redraft',
-    new vscode.ProcessExecution(python, shellArgs, { cwd: picked.fsPath }),
-  );
-  const execution = await vscode.tasks.executeTask(task);
-  const ended = vscode.tasks.onDidEndTaskProcess(async (event) => {
-    if (event.execution !== execution) return;
-    ended.dispose();
-    if (event.exitCode === 0) await vscode.commands.executeCommand('redraft.restart');
-  });
+  void start(); // while it is awaited, the editor runs none of the commands
 }

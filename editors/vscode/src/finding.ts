@@ -5,7 +5,7 @@ import * as path from 'node:path';
 export interface Surroundings {
   setting: string[];
   python: string | undefined; // interpreter of the active Python environment
-  searchPath: string; // the variable PATH
+  searchPath: string; // folders, as the variable PATH has them
   windows: boolean;
   exists: (file: string) => boolean;
 }

@@ -1,7 +1,7 @@
 /** The status bar item and its menu. */
 
 import * as vscode from 'vscode';
-import { describe, statusText, toggled } from './describing';
+import { describe, statusText, toggled, withoutServer } from './describing';
 import type { Server } from './server';
 
 const SNOOZE_MINUTES = 10;
@@ -32,7 +32,7 @@ export class Menu implements vscode.Disposable {
       ...(language ? [entry(`${languageEnabled(language) ? 'Disable' : 'Enable'} for ${language}`, 'redraft.toggleLanguage')] : []),
       entry(this.snoozedUntil === undefined ? `Snooze for ${SNOOZE_MINUTES} minutes` : 'Wake', 'redraft.snooze'),
       entry('Model', 'workbench.action.openSettings', report?.model ?? 'not running'),
-      entry('Last reason for silence', 'redraft.showStatus', report?.lastReason ?? 'none'),
+      entry('Last reason for silence', 'redraft.showStatus', report ? (report.lastReason ?? 'none') : withoutServer(this.server)),
       entry('Set up the server', 'redraft.install'),
       entry('Restart the server', 'redraft.restart'),
       entry('Show the log', 'redraft.showLog'),
@@ -70,7 +70,7 @@ export class Menu implements vscode.Disposable {
 
   async showStatus(): Promise<void> {
     const report = await this.server.report();
-    void vscode.window.showInformationMessage(report ? describe(report) : 'Redraft is not running.');
+    void vscode.window.showInformationMessage(report ? describe(report) : `Redraft: ${withoutServer(this.server)}.`);
   }
 
   dispose(): void {
@@ -80,17 +80,17 @@ export class Menu implements vscode.Disposable {
 
   private update(): void {
     const language = vscode.window.activeTextEditor?.document.languageId;
-    const { running, starting, status } = this.server;
+    const { running, starting, missing, status } = this.server;
     this.item.text = statusText({
       running,
       starting,
+      missing,
       status,
       enabled: enabled(),
       languageEnabled: language === undefined || languageEnabled(language),
       snoozedUntil: this.snoozedUntil,
     });
-    const without = starting ? 'The server starts' : 'The server is not running';
-    this.item.tooltip = running ? (status?.message ?? '') : without;
+    this.item.tooltip = running ? (status?.message ?? '') : withoutServer(this.server);
   }
 }
 

@@ -1,6 +1,8 @@
 /** The server as a process: finding it, starting it, and the settings that it gets. */
 
 import { existsSync } from 'node:fs';
+import { homedir } from 'node:os';
+import * as path from 'node:path';
 import * as vscode from 'vscode';
 import { type LanguageClient, RevealOutputChannelOn, Trace } from 'vscode-languageclient/node';
 import { Client, middleware } from './client';
@@ -26,6 +28,7 @@ export class Server implements vscode.Disposable {
   status: ServerStatus | undefined;
   snoozed = false; // nothing is asked unless the user asks
   starting = false;
+  missing = false; // there is no command to run
   completing = 0; // completions that the editor waits for; any other question would withdraw them
   private readonly names: string[];
   private readonly changed = new vscode.EventEmitter<void>();
@@ -47,7 +50,12 @@ export class Server implements vscode.Disposable {
   /** False when there is no command to run. An error of the command itself is shown and logged. */
   async start(): Promise<boolean> {
     const found = await this.find();
-    if (!found) return false;
+    this.missing = !found;
+    if (!found) {
+      this.log.warn('the command `redraft` was not found');
+      this.changed.fire();
+      return false;
+    }
     this.log.info(`server: ${[found.command, ...found.args].join(' ')} (${found.from})`);
     const client = new Client(
       SECTION,
@@ -162,7 +170,7 @@ export class Server implements vscode.Disposable {
     return findServer({
       setting: vscode.workspace.getConfiguration(SECTION).get<string[]>('serverCommand', []),
       python: vscode.workspace.isTrusted ? await activePython(this.log) : undefined,
-      searchPath: process.env['PATH'] ?? '',
+      searchPath: [process.env['PATH'] ?? '', path.join(homedir(), '.local', 'bin')].join(path.delimiter),
       windows: process.platform === 'win32',
       exists: existsSync,
     });

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { describe, statusText, toggled } from '../src/describing';
+import { describe, statusText, toggled, withoutServer } from '../src/describing';
 import { findServer, type Surroundings } from '../src/finding';
 
 function around(files: string[], more: Partial<Surroundings> = {}): Surroundings {
@@ -27,13 +27,18 @@ test('Windows names', () => {
   assert.equal(found?.command, 'C:\\v\\Scripts\\redraft.exe');
 });
 test('the status bar tells states apart', () => {
-  const well = { running: true, starting: false, enabled: true, languageEnabled: true, snoozedUntil: undefined, status: undefined };
+  const well = { running: true, starting: false, missing: false, enabled: true, languageEnabled: true, snoozedUntil: undefined, status: undefined };
   assert.equal(statusText(well), '$(edit-sparkle) Redraft');
   assert.equal(statusText({ ...well, running: false }), '$(error) Redraft');
   assert.equal(statusText({ ...well, running: false, starting: true }), '$(loading~spin) Redraft');
   assert.equal(statusText({ ...well, snoozedUntil: 1 }), '$(bell-slash) Redraft');
   assert.equal(statusText({ ...well, languageEnabled: false }), '$(circle-slash) Redraft');
   assert.equal(statusText({ ...well, status: { busy: false, kind: 'Error', message: '' } }), '$(error) Redraft');
+});
+test('why nothing comes without a server', () => {
+  assert.equal(withoutServer({ starting: true, missing: false }), 'the server starts');
+  assert.equal(withoutServer({ starting: false, missing: true }), 'the command `redraft` was not found');
+  assert.equal(withoutServer({ starting: false, missing: false }), 'the server is not running');
 });
 test('the description leaves out what is not known', () => {
   const report = { version: '1', state: 'ready', message: '', model: 'm', device: '', lastReason: 'unsure', lastLatencyMs: 12.6 };

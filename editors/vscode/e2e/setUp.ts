@@ -1,0 +1,44 @@
+/** A VS Code whose user has installed the extension, and not the server yet. */
+
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { CodeServer } from './codeServer';
+import { Screen } from './screen';
+
+const EDITS = [{ range: { start: { line: 1, character: 0 }, end: { line: 1, character: 0 } }, new_text: 'later = 2\n' }];
+
+export function setUp(): void {
+  let server: CodeServer;
+  let screen: Screen;
+  before(async () => {
+    const rules = [{ mode: 'next_edit', when: { history: '+first' }, edits: EDITS }];
+    const settings = { 'files.autoSave': 'off' }; // in a browser it is on
+    server = new CodeServer({ rules, settings, withoutCommand: true, files: { 'early.py': 'a = 1\n' } });
+    await server.start();
+    screen = await Screen.open(server, 'error');
+  });
+  after(async () => {
+    await screen.close();
+    server.stop();
+  });
+
+  test('it says what is missing, and its menu opens while that stands unanswered', async () => {
+    await screen.until(() => screen.notification(), (text) => text.includes('the command `redraft` was not found'));
+    const entries = await screen.menu();
+    assert.ok(entries.includes('Last reason for silence: the command `redraft` was not found'), entries.join(' | '));
+    await screen.choose('Set up the server');
+    await screen.page.locator('.quick-input-list .monaco-list-row', { hasText: 'Choose a copy of the Redraft' }).waitFor();
+    await screen.keys('Escape');
+  });
+
+  test('the command of a user is found, and what was typed before it started is answered', async () => {
+    await screen.openFile('early.py', 1, 1);
+    await screen.type('first = 0; ');
+    server.addCommand();
+    await screen.menu();
+    await screen.choose('Restart the server');
+    await screen.until(() => screen.status(), (status) => status.startsWith('edit-sparkle'), 60_000);
+    const beside = async () => (await screen.drawn()).map((line) => line.beside).join('');
+    await screen.until(beside, (text) => text.includes('later = 2'));
+  });
+}
