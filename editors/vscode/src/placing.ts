@@ -77,12 +77,15 @@ export function lineMarks(edit: Edit, lineAt: LineAt): LineMark[] {
 
 const WIDE = /[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe4f\uff00-\uff60\uffe0-\uffe6]/;
 
-/** The column right of `lines`, where a block covers none of them; not beyond `most`. */
+const PADDING = 1; // columns, left and right of a block's text
+
+/** The column right of `lines`, where a block covers none of them; not beyond `most`. Beside nothing its text stands as code. */
 export function columnBeside(lines: string[], tabSize: number, most = 80): number {
   const widthAfter = (width: number, character: string) =>
     character === '\t' ? width + tabSize - (width % tabSize) : width + (WIDE.test(character) ? 2 : 1);
   const widths = lines.map((line) => Array.from(line).reduce(widthAfter, 0));
-  return Math.min(Math.max(0, ...widths), most) + 2;
+  const widest = Math.max(0, ...widths);
+  return widest ? Math.min(widest, most) + 2 : -PADDING;
 }
 
 const MOST_LINES = 40;
@@ -102,7 +105,7 @@ export function blockStyle(lines: string[], column: number, below: boolean, tabS
     'white-space': 'pre',
     'tab-size': `${tabSize}`,
     'pointer-events': 'none',
-    padding: '0 1ch',
+    padding: `0 ${PADDING}ch`,
     'background-image': 'linear-gradient(var(--vscode-diffEditor-insertedTextBackground) 0 0)',
     'background-color': 'var(--vscode-editor-background)',
   };

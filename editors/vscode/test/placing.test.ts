@@ -61,6 +61,7 @@ test('a block stands right of the lines beside it', () => {
   assert.equal(columnBeside(['abc', '\tx', ''], 4), 7);
   assert.equal(columnBeside(['\u4e2d\u6587'], 4), 6);
   assert.equal(columnBeside(['x'.repeat(300)], 4), 82);
+  assert.equal(columnBeside(['', ''], 4), -1); // and one of padding
 });
 test('nothing in a block can end its style', () => {
   const style = blockStyle(['a"; } * {', '\tb'], 7, true, 4);
