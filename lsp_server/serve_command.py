@@ -79,6 +79,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--queue", type=bounds.count, default=16, help="most requests that wait or run"
     )
     parser.add_argument(
+        "--parallel",
+        type=bounds.count,
+        default=4,
+        help="requests that are worked on side by side, in common passes of the model",
+    )
+    parser.add_argument(
         "--timeout", type=bounds.real(0.001, 3600), default=30.0, help="seconds for an answer"
     )
     parser.add_argument("--max-body", type=bounds.count, default=16, help="largest request, in MiB")
@@ -215,6 +221,7 @@ def scale_of(options: argparse.Namespace) -> Scale:
         most=max(options.replicas, options.max_replicas),
         queue=options.queue,
         timeout=options.timeout,
+        parallel=options.parallel,
         cpus=options.threads or 1,
         gpus=1 if options.device.startswith("cuda") else 0,
         affinity=not options.no_affinity,
@@ -242,6 +249,7 @@ def load_service(options: argparse.Namespace, guard: Guard) -> Service:
             timeout=options.timeout,
             strict=options.strict,
             no_edit=options.no_edit,
+            parallel=options.parallel,
             feedback=None if options.no_feedback else data_folder() / FILE,
         ),
         partial(_threshold, predictor, options.gate),

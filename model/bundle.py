@@ -6,7 +6,7 @@ Responsible for loading them together on a device and for choosing how to comput
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -87,6 +87,10 @@ class Bundle:
             prefixes,
             Decoder(trunk, tokenizer, denoiser, mode, block=BLOCKS.get(how)),
         )
+
+    def sibling(self) -> Bundle:
+        """The same model with a cache of its own, for a request at the same time."""
+        return replace(self, prefixes=self.prefixes.sibling(), decoder=self.decoder.sibling())
 
 
 def control_ids(config: ModelConfig) -> Iterable[int]:

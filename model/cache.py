@@ -125,6 +125,8 @@ class PrefixCache:
         dtype: torch.dtype = torch.float32,
     ) -> None:
         self._make = lambda: Slot(KeyValueCache(config, 512, device, dtype))
+        self.sibling = lambda: PrefixCache(config, slots, max_tokens, device, dtype)
+        """Another one of the same bounds, empty."""
         self._slots: list[Slot] = []
         self._limit = slots
         self.max_tokens = max_tokens

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -203,6 +204,12 @@ class Decoder:
         self.decoding: Decoding = "refine" if decoding == "block" and denoiser is None else decoding
         self.steps, self.bound, self.accept, self.block = steps, bound, accept, block
         self._recent: deque[list[int]] = deque(maxlen=RECENT)
+
+    def sibling(self) -> Decoder:
+        """One of the same model and ways that remembers nothing of this one's requests."""
+        other = copy(self)
+        other._recent = deque(maxlen=RECENT)
+        return other
 
     def generate(
         self,

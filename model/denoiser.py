@@ -11,6 +11,8 @@ drafter with the target model's own features follows EAGLE, Li et al. 2024 (arXi
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -20,10 +22,37 @@ from torch import Tensor
 from model.cache import KeyValueCache
 from model.config import DenoiserConfig, ModelConfig, ModelError
 from model.linear import Compute, Linear, make_linear
-from model.transformer import Layer, Transformer, additive_mask, attend, load_layer, rms_norm
+from model.transformer import (
+    Layer,
+    Transformer,
+    additive_mask,
+    attend,
+    joined,
+    load_layer,
+    rms_norm,
+)
 from model.weights import Checkpoint
 
 STEM = "denoiser"
+
+
+@dataclass(slots=True)
+class Canvas:
+    """What `Denoiser.forward` was asked for, of one sequence; `mask` is added to its scores."""
+
+    tokens: Tensor
+    context: Tensor
+    cache: KeyValueCache
+    positions: Tensor
+    mask: Tensor | None
+
+    def attend(self, layer: int, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+        """Read the sequence by the trunk's `layer`, and the canvas, `key` and `value [kv_heads, n, d]`."""
+        keys, values = (
+            torch.cat([past[layer, None, :, : self.cache.length], own[None].to(past.dtype)], dim=2)
+            for past, own in ((self.cache.keys, key), (self.cache.values, value))
+        )
+        return attend(query.to(keys.dtype), keys, values, self.mask)
 
 
 class Denoiser:
@@ -68,23 +97,31 @@ class Denoiser:
         `canvas [n]` token ids, mask id where undecided; `context [n, hidden]` the trunk's last hidden state before
         the canvas; `positions [n]`; `allowed [n, cache.length + n] bool`, None for the whole context and canvas.
         """
+        mask = additive_mask(allowed, self.trunk.config.groups, cache.keys.dtype)
+        asked = Canvas(canvas, context, cache, positions, mask)
+        if self.trunk.together is None:
+            return self._canvases([asked])[0]
+        return self.trunk.together.step(self._canvases, asked, rows=len(canvas))
+
+    def _canvases(self, canvases: Sequence[Canvas]) -> Sequence[Tensor]:
+        """`forward` of some canvases: their rows lie one behind the other."""
         c: ModelConfig = self.trunk.config
-        length = cache.length
+        counts = [len(one.tokens) for one in canvases]
+        positions = joined([one.positions for one in canvases])
         cos, sin = self.trunk.cos[positions], self.trunk.sin[positions]
-        embedded = self.trunk.embedding[canvas].float()
-        mask = additive_mask(allowed, c.groups, cache.keys.dtype)
-        x = self.fuse(torch.cat([embedded, context], dim=-1)).float()
+        embedded = self.trunk.embedding[joined([one.tokens for one in canvases])].float()
+        x = self.fuse(torch.cat([embedded, joined([one.context for one in canvases])], dim=-1))
+        x = x.float()
 
         def mix(source: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-            keys, values = (
-                torch.cat([past[source, None, :, :length], own[None].to(past.dtype)], dim=2)
-                for past, own in ((cache.keys, k), (cache.values, v))
+            parts = zip(
+                canvases, q.split(counts), k.split(counts, 1), v.split(counts, 1), strict=True
             )
-            return attend(q.to(keys.dtype), keys, values, mask)
+            return joined([one.attend(source, *part) for one, *part in parts])
 
         for layer, source in zip(self.layers, self.shape.trunk_layers, strict=True):
             x = layer.run(x, c, cos, sin, partial(mix, source))
-        return rms_norm(x, self.norm, c.norm_eps)
+        return rms_norm(x, self.norm, c.norm_eps).split(counts)
 
     def logits(self, hidden: Tensor) -> Tensor:
         """Logits `[n, vocab]` through the trunk's head."""

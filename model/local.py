@@ -37,6 +37,7 @@ from model.linear import Compute
 from model.locate import DraftJudge
 from model.prompt import FimPrompt, PromptWriter
 from model.protocol import Expired, Prediction, Request, Stop
+from model.transformer import Transformer
 
 CPU_CONTEXT = 512
 GPU_CONTEXT = 8192
@@ -114,6 +115,15 @@ class LocalPredictor:
         )
         budget = min(wanted, bundle.prefixes.max_tokens - ANSWER_ROOM)
         return cls(bundle, load_for_user(folder, bundle.config.name, tuned), budget)
+
+    def sibling(self) -> LocalPredictor:
+        """The same model with caches of its own, for a request at the same time."""
+        budget = self.contexts.budget
+        return LocalPredictor(self.bundle.sibling(), self.gate, budget, drafting=self.drafting)
+
+    @property
+    def trunk(self) -> Transformer:
+        return self.bundle.trunk
 
     @property
     def device(self) -> str:

@@ -56,6 +56,10 @@ class PublishedPredictor:
         reuse: Reuse | None = None,
     ) -> None:
         self.published, self.trunk = published, trunk
+        self.sibling = lambda: PublishedPredictor(
+            published, trunk, context_tokens, instruct=instruct, reuse=reuse
+        )
+        """The same model with caches of its own, for a request at the same time."""
         self.name = published.config.name
         self.contexts = ContextBuilder(published.tokenizer.count, context_tokens)
         prefixes = PrefixCache(

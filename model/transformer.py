@@ -1,15 +1,17 @@
 """One forward pass for the Llama, Qwen2 and Qwen3 shapes, on packed or plain weights.
 
 Responsible for turning token ids into hidden states over a key/value cache under any attention pattern, and hidden
-states into logits. Knows nothing of decoding, prompts or text. Batch size is one: a request's branches (drafts to be
-judged, a canvas) are rows of the same pass, told apart by the attention pattern.
+states into logits. Knows nothing of decoding, prompts or text. A request's branches (drafts to be judged, a canvas) are
+rows of the same pass, told apart by the attention pattern; passes of several requests share the products with weights,
+and each reads its own cache.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING
 
 import torch
 import torch.nn.functional as F  # noqa: N812
@@ -20,6 +22,9 @@ from model.config import ModelConfig, Quantize
 from model.linear import Compute, Linear, Peaks, make_linear
 from model.rope import frequencies
 from model.weights import Checkpoint
+
+if TYPE_CHECKING:
+    from model.together import Together
 
 EMBEDDING_TYPES = {"float32": torch.float32, "float16": torch.float16}
 
@@ -147,8 +152,37 @@ def load_layer(
     )
 
 
+def joined(parts: Sequence[Tensor]) -> Tensor:
+    """Rows of some tensors, one behind the other."""
+    return parts[0] if len(parts) == 1 else torch.cat(list(parts))
+
+
+@dataclass(slots=True)
+class Pass:
+    """What `Transformer.forward` was asked for, of one sequence; `mask` is added to its scores."""
+
+    tokens: Tensor
+    cache: KeyValueCache
+    positions: Tensor
+    mask: Tensor | None
+
+    def attend(self, layer: int, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+        """Write `key` and `value [kv_heads, n, d]` of a layer behind the sequence, and read all of it."""
+        start = self.cache.length
+        end = start + len(self.tokens)
+        keys, values = self.cache.keys[layer, None], self.cache.values[layer, None]
+        keys[0, :, start:end] = key.to(keys.dtype)
+        values[0, :, start:end] = value.to(values.dtype)
+        return attend(query.to(keys.dtype), keys[:, :, :end], values[:, :, :end], self.mask)
+
+
 class Transformer:
-    """The causal trunk. `forward` may be called under any attention pattern; nothing in it assumes decoding order."""
+    """The causal trunk. `forward` may be called under any attention pattern; nothing in it assumes decoding order.
+
+    Where `together` is set, requests that it runs side by side share passes.
+    """
+
+    together: Together | None = None
 
     def __init__(
         self,
@@ -212,28 +246,42 @@ class Transformer:
         `tokens [n]` are written behind the cache's sequence (call `cache.commit` to keep them). By default they
         continue it causally; `positions [n]` and `allowed [n, length + n] bool` describe any other pattern.
         """
-        c = self.config
         n, start = tokens.shape[0], cache.length
         cache.reserve(n)
         if positions is None:
             positions = torch.arange(start, start + n, device=self.device)
         if allowed is None and n > 1:
             allowed = torch.ones(n, start + n, dtype=torch.bool, device=self.device).tril(start)
+        mask = additive_mask(allowed, self.config.groups, cache.keys.dtype)
+        asked = Pass(tokens, cache, positions, mask)
+        if self.together is None:
+            return self._passes([asked])[0]
+        return self.together.step(self._passes, asked, rows=n, rank=1)
+
+    def _passes(self, passes: Sequence[Pass]) -> Sequence[Tensor]:
+        """`forward` of some sequences: their rows lie one behind the other."""
+        c = self.config
+        counts = [len(one.tokens) for one in passes]
+        positions = joined([one.positions for one in passes])
         cos, sin = self.cos[positions], self.sin[positions]
-        mask = additive_mask(allowed, c.groups, cache.keys.dtype)
-        x = self.embedding[tokens].float()
+        x = self.embedding[joined([one.tokens for one in passes])].float()
 
         def mix(i: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-            keys, values = cache.keys[i, None], cache.values[i, None]
-            keys[0, :, start : start + n] = k.to(keys.dtype)
-            values[0, :, start : start + n] = v.to(values.dtype)
-            seen = slice(start + n)
-            return attend(q.to(keys.dtype), keys[:, :, seen], values[:, :, seen], mask)
+            parts = zip(
+                passes, q.split(counts), k.split(counts, 1), v.split(counts, 1), strict=True
+            )
+            return joined([one.attend(i, *part) for one, *part in parts])
 
         for i, layer in enumerate(self.layers):
             x = layer.run(x, c, cos, sin, partial(mix, i))
-        return rms_norm(x, self.norm, c.norm_eps)
+        return rms_norm(x, self.norm, c.norm_eps).split(counts)
 
     def head(self, hidden: Tensor) -> Tensor:
         """Logits `[n, vocab]` float32 of hidden states `[n, hidden]`."""
-        return self.unembed(hidden).float()
+        if self.together is None:
+            return self._heads([hidden])[0]
+        return self.together.step(self._heads, hidden, rows=len(hidden))
+
+    def _heads(self, states: Sequence[Tensor]) -> Sequence[Tensor]:
+        logits = self.unembed(joined(states)).float()
+        return logits.split([len(one) for one in states])

@@ -42,12 +42,14 @@ to load, so one that goes too soon costs more than one that stays."""
 @dataclass(frozen=True, slots=True)
 class Scale:
     """How many replicas there are, and what each takes. More than `least` come when the load asks for them; `queue`
-    is how many requests wait at the door when all replicas are busy; `timeout` in seconds."""
+    is how many requests wait at the door when all replicas are busy; `timeout` in seconds; `parallel` is how many a
+    replica works on side by side."""
 
     least: int = 2
     most: int = 2
     queue: int = 16
     timeout: float = 30.0
+    parallel: int = 4
     cpus: float = 1
     gpus: float = 0
     affinity: bool = True
@@ -136,7 +138,7 @@ def replicas(load: Callable[[], Service], scale: Scale) -> serve.Application:
     """What to deploy; `load` runs in each replica. Deployed again, it replaces the replicas one after another, and
     each ends what it has begun."""
     options: dict[str, Any] = {
-        "max_ongoing_requests": min(ONGOING, scale.queue),
+        "max_ongoing_requests": min(max(ONGOING, scale.parallel), scale.queue),
         "max_queued_requests": scale.queue,
         "graceful_shutdown_timeout_s": scale.timeout + 5,
         "graceful_shutdown_wait_loop_s": 0.5,

@@ -1,7 +1,8 @@
-"""One model, one request at a time, and a queue with a bound.
+"""Requests for one model: a queue with a bound, and desks at which they are worked on side by side.
 
-Responsible for running work in the one worker thread, for turning away what the queue has no room for, and for ending
-work whose client is gone or whose time is up. Knows nothing of HTTP, of requests or of answers.
+Responsible for running work in the one worker thread, for which desk it is done at, for turning away what the queue has
+no room for, and for ending work whose client is gone or whose time is up. Knows nothing of HTTP, of requests or of
+answers.
 """
 
 from __future__ import annotations
@@ -10,13 +11,16 @@ import asyncio
 import math
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from typing import Generic, TypeVar
 
 from model.protocol import Cancelled, Stop
+from model.together import Together
 
 T = TypeVar("T")
+D = TypeVar("D")
 
 GRACE_S = 5.0
 """How long work may go on behind its deadline before its client gets an error: a forward pass is not interrupted."""
@@ -37,8 +41,9 @@ class Overdue(Exception):
 class Job(Generic[T]):
     """Work that was handed over. `abandon` ends it: at once while it waits, at its next look at `stop` afterwards."""
 
-    def __init__(self, stop: Stop, future: Future[T], timeout: float) -> None:
-        self.stop, self.future, self.timeout = stop, future, timeout
+    def __init__(self, stop: Stop, timeout: float, session: str) -> None:
+        self.stop, self.timeout, self.session = stop, timeout, session
+        self.future: Future[T] = Future()
 
     def abandon(self) -> None:
         self.stop.cancel()
@@ -58,14 +63,39 @@ class Job(Generic[T]):
         return waiting.result()
 
 
-class Engine:
-    """Runs jobs in order. `waiting` is the most that may be in the queue, the one that runs counted."""
+class Desk(Generic[D]):
+    """Where one request at a time is worked on, with `tools` whose caches know the session that was there last."""
 
-    def __init__(self, *, waiting: int = 16, timeout: float = 30.0) -> None:
+    def __init__(self, tools: D) -> None:
+        self.tools = tools
+        self.session = ""
+        self.busy = False
+        self.used = 0
+
+
+class Engine(Generic[D]):
+    """Runs jobs in the order in which they came, as many at once as there are desks.
+
+    `waiting` is the most that may be in the queue, those that run counted.
+    """
+
+    def __init__(
+        self,
+        tools: Sequence[D],
+        together: Together | None = None,
+        *,
+        waiting: int = 16,
+        timeout: float = 30.0,
+    ) -> None:
         self.limit, self.timeout = waiting, timeout
+        self.together = together or Together()
+        self._desks = [Desk(one) for one in tools]
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="model")
         self._lock = threading.Lock()
+        self._queue: list[tuple[Job[object], Callable[[D], object]]] = []
         self._jobs: set[Job[object]] = set()
+        self._running = False
+        self._begun = 0
         self._typical = 0.5
 
     @property
@@ -73,18 +103,25 @@ class Engine:
         """Jobs that wait or run."""
         return len(self._jobs)
 
-    def submit(self, work: Callable[[Stop], T], patience: float | None = None) -> Job[T]:
-        """Hand over work; raises `Busy` when there is no room. `patience` in seconds may shorten its time."""
+    def submit(
+        self, work: Callable[[D, Stop], T], patience: float | None = None, session: str = ""
+    ) -> Job[T]:
+        """Hand over work; raises `Busy` when there is no room. `patience` in seconds may shorten its time.
+
+        Work of one session is done at one desk, one after another, as long as it is not given to another session.
+        """
         timeout = self.timeout if patience is None else min(self.timeout, patience)
+        job: Job[T] = Job(Stop(timeout), timeout, session)
         with self._lock:
             if len(self._jobs) >= self.limit:
-                seconds = math.ceil(len(self._jobs) * self._typical)
+                seconds = math.ceil(len(self._jobs) * self._typical / len(self._desks))
                 raise Busy(len(self._jobs), min(max(1, seconds), 60))
-            stop = Stop(timeout)
-            future = self._executor.submit(self._run, work, stop)
-            job: Job[T] = Job(stop, future, timeout)
             self._jobs.add(job)  # type: ignore[arg-type]
-        future.add_done_callback(lambda _: self._ended(job))  # type: ignore[arg-type]
+            self._queue.append((job, lambda tools: work(tools, job.stop)))  # type: ignore[arg-type]
+            if not self._running:
+                self._running = True
+                self._executor.submit(self.together.run, self._arrivals)
+        job.future.add_done_callback(lambda _: self._ended(job))  # type: ignore[arg-type]
         return job
 
     def close(self) -> None:
@@ -95,15 +132,52 @@ class Engine:
             job.abandon()
         self._executor.shutdown(wait=False, cancel_futures=True)
 
-    def _run(self, work: Callable[[Stop], T], stop: Stop) -> T:
-        stop.check()
-        if stop.expired:
-            raise Overdue("the request waited for longer than it may take")
+    def _arrivals(self) -> list[Callable[[], None]]:
+        """What can begin now. Where nothing can and nothing runs, the worker thread ends."""
+        with self._lock:
+            begin: list[Callable[[], None]] = []
+            wait = []
+            for job, work in self._queue:
+                if job.future.cancelled():
+                    continue
+                desk = self._desk_for(job.session)
+                if desk is None:
+                    wait.append((job, work))
+                    continue
+                self._begun += 1
+                desk.busy, desk.used, desk.session = True, self._begun, job.session
+                begin.append(partial(self._run, desk, job, work))
+            self._queue = wait
+            self._running = any(desk.busy for desk in self._desks)
+            return begin
+
+    def _desk_for(self, session: str) -> Desk[D] | None:
+        """The free desk that knows the session, else the one that was free for longest; None while it must wait."""
+        own = next((one for one in self._desks if session and one.session == session), None)
+        if own is not None:
+            return None if own.busy else own
+        free = (desk for desk in self._desks if not desk.busy)
+        return min(free, key=lambda desk: desk.used, default=None)
+
+    def _run(self, desk: Desk[D], job: Job[object], work: Callable[[D], object]) -> None:
+        """Do the work of a job and free its desk; raises nothing."""
         started = time.monotonic()
         try:
-            return work(stop)
+            if not job.future.set_running_or_notify_cancel():
+                return
+            try:
+                job.stop.check()
+                if job.stop.expired:
+                    raise Overdue("the request waited for longer than it may take")
+                result = work(desk.tools)
+            except BaseException as error:
+                job.future.set_exception(error)
+            else:
+                job.future.set_result(result)
         finally:
-            self._typical += 0.2 * (time.monotonic() - started - self._typical)
+            with self._lock:
+                desk.busy = False
+                self._typical += 0.2 * (time.monotonic() - started - self._typical)
 
     def _ended(self, job: Job[object]) -> None:
         with self._lock:

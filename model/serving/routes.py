@@ -67,7 +67,7 @@ async def fill(
     after = "" if suffix in (None, wire.NO_SUFFIX) else suffix
     ends = wire.BLANK_LINE if stops is None else stops
     made = await service.run(
-        request, lambda stop: service.answerer.fim(prefix, after or "", max_tokens, ends, stop)
+        request, lambda by, stop: by.fim(prefix, after or "", max_tokens, ends, stop)
     )
     id = wire.new_id()
     _account(service, FIM, made)
@@ -94,9 +94,7 @@ async def edit(body: wire.EditBody, request: Request, service: Served) -> Respon
         prompt = parse(body.prompt(strict=service.options.strict))
     except PromptError as error:
         raise fault(error) from None
-    made = await service.run(
-        request, lambda stop: service.answerer.edit(prompt, body.max_tokens, stop)
-    )
+    made = await service.run(request, lambda by, stop: by.edit(prompt, body.max_tokens, stop))
     id = wire.new_id()
     _account(service, EDITS, made)
     text = made.text

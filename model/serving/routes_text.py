@@ -19,6 +19,7 @@ from model.chat import Turn
 from model.grammar import ANY_OBJECT, Schema
 from model.protocol import Stop
 from model.serving import described, wire
+from model.serving.answers import Answerer
 from model.serving.author import Conversation, Step, Watch, Written
 from model.serving.described import FAULTS, answered
 from model.serving.engine import Job
@@ -27,13 +28,14 @@ from model.serving.fim_tags import split_fim
 from model.serving.prompts import PromptError
 from model.serving.routes import Piece, Served, delta_piece, fill, text_piece
 from model.serving.service import CHAT, TEXT, Service, fault
+from model.serving.sessions import session_key
 from model.serving.streams import DONE, ClientGone, event, event_stream, watched
 from model.serving.tools import Calling
 
 COMPLETION_TOKENS, CHAT_TOKENS = 128, 512
 CHUNK = "chat.completion.chunk"
 
-Write = Callable[[Stop, Watch | None], Written]
+Write = Callable[[Answerer, Stop, Watch | None], Written]
 
 router = APIRouter(responses=FAULTS, default_response_class=Json)
 
@@ -53,12 +55,12 @@ async def completion(body: wire.CompletionBody, request: Request, service: Serve
         return await fill(service, request, body, *gap, body.max_tokens, body.stop)
     most, stops = body.max_tokens or COMPLETION_TOKENS, body.stop or []
 
-    def write(stop: Stop, watch: Watch | None) -> Written:
-        return service.author.complete(body.text, most, stops, stop, watch)
+    def write(by: Answerer, stop: Stop, watch: Watch | None) -> Written:
+        return by.author.complete(body.text, most, stops, stop, watch)
 
     if body.stream:
         return await _stream(service, request, body, write, "text_completion", text_piece)
-    made = await service.run(request, lambda stop: write(stop, None))
+    made = await service.run(request, lambda by, stop: write(by, stop, None))
     return _whole(service, "text_completion", wire.text_choice(made.text, made.finish), made)
 
 
@@ -93,17 +95,17 @@ async def chat(body: wire.ChatBody, request: Request, service: Served) -> Respon
 
     asked = Conversation(turns, schema, offered, told)
 
-    def write(stop: Stop, watch: Watch | None) -> Written:
-        return service.author.chat(asked, most, stops, stop, watch)
+    def write(by: Answerer, stop: Stop, watch: Watch | None) -> Written:
+        return by.author.chat(asked, most, stops, stop, watch)
 
     if called is not None:
-        made = await service.run(request, lambda stop: write(stop, None))
+        made = await service.run(request, lambda by, stop: write(by, stop, None))
         return _called(service, body, called.calls(made.text), made)
     if body.stream:
         return await _stream(
             service, request, body, write, CHUNK, delta_piece, diffusing=bool(body.diffusing)
         )
-    made = await service.run(request, lambda stop: write(stop, None))
+    made = await service.run(request, lambda by, stop: write(by, stop, None))
     return _whole(service, "chat.completion", wire.message_choice(made.text, made.finish), made)
 
 
@@ -183,7 +185,8 @@ async def _stream(
     def put(step: Step | None) -> None:
         loop.call_soon_threadsafe(steps.put_nowait, step)
 
-    job = service.submit(lambda stop: write(stop, put))
+    session = session_key(request.headers, await request.body())
+    job = service.submit(lambda by, stop: write(by, stop, put), session=session)
     job.future.add_done_callback(lambda _: put(None))
     async with AsyncExitStack() as until:
         await until.enter_async_context(watched(request, job))

@@ -25,10 +25,14 @@ from model.serving.metrics import Metrics
 from model.serving.patience import patience
 from model.serving.prompts import PromptError
 from model.serving.security import Guard
+from model.serving.sessions import session_key
 from model.serving.streams import ClientGone, watched
 from model.serving.tokens import Meter
+from model.together import Together, side_by_side
 
 T = TypeVar("T")
+Work = Callable[[Answerer, Stop], T]
+"""What is done for a request, by one of the answerers that work side by side."""
 
 ALIASES = ("redraft", "mercury")
 """Beginnings of model names that mean the model that is served, whatever its own name is."""
@@ -46,13 +50,17 @@ EDITS, FIM, CHAT, TEXT = (
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How a service behaves. `no_edit` is `none`, `unchanged`, or `auto`: by what the client is known to understand."""
+    """How a service behaves. `no_edit` is `none`, `unchanged`, or `auto`: by what the client is known to understand.
+
+    `parallel` requests are worked on side by side, where the predictor lends itself to it.
+    """
 
     guard: Guard = field(default_factory=Guard)
     waiting: int = 16
     timeout: float = 30.0
     strict: bool = False
     no_edit: str = "auto"
+    parallel: int = 1
     feedback: Path | None = None
 
 
@@ -70,10 +78,13 @@ class Service:
         self.predictor, self.options = predictor, options
         self.name = predictor.name
         self.started = int(time.time())
-        self.engine = Engine(waiting=options.waiting, timeout=options.timeout)
-        self.meter = Meter(predictor)
-        self.author: Author = author_for(predictor)
-        self.answerer = Answerer(predictor, self.author, self.meter, threshold)
+        together = Together()
+        answerers = [
+            Answerer(one, author_for(one), Meter(one), threshold)
+            for one in side_by_side(predictor, options.parallel, together)
+        ]
+        self.author: Author = answerers[0].author
+        self.engine = Engine(answerers, together, waiting=options.waiting, timeout=options.timeout)
         self.ledger = Ledger(options.feedback)
         self.metrics = Metrics(lambda: self.engine.pending)
 
@@ -91,10 +102,10 @@ class Service:
                 "model",
             )
 
-    def submit(self, work: Callable[[Stop], T], patience: float | None = None) -> Job[T]:
+    def submit(self, work: Work[T], patience: float | None = None, session: str = "") -> Job[T]:
         """Queue work; the wire's error when there is no room."""
         try:
-            return self.engine.submit(work, patience)
+            return self.engine.submit(work, patience, session)
         except Busy as error:
             raise ServiceError(
                 429,
@@ -103,10 +114,12 @@ class Service:
                 headers={"Retry-After": str(error.retry_after)},
             ) from None
 
-    async def run(self, request: HttpRequest, work: Callable[[Stop], T]) -> T:
+    async def run(self, request: HttpRequest, work: Work[T]) -> T:
         """Work for a client that waits for the whole of it. Raises `ServiceError`, and `ClientGone` when it does not
         wait any more."""
-        async with watched(request, self.submit(work, patience(request.headers))) as job:
+        session = session_key(request.headers, await request.body())
+        job = self.submit(work, patience(request.headers), session)
+        async with watched(request, job):
             return await self.outcome(job)
 
     async def outcome(self, job: Job[T]) -> T:

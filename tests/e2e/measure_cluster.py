@@ -165,14 +165,14 @@ def _hit_share(arguments: tuple[str, ...]) -> float:
         turns: Counter[int] = Counter()
         for session in order:
             turns[session] += 1
-            status, body, _ = one.fim(_file(session, turns[session]), suffix="\n", max_tokens=8)
+            status, body, _ = one.fim(file_of(session, turns[session]), suffix="\n", max_tokens=8)
             assert status == 200, body
             prompt_tokens += body["usage"]["prompt_tokens"]
             cached += body["usage"]["cached_input_tokens"]
     return round(cached / prompt_tokens, 3)
 
 
-def _file(session: int, turn: int) -> str:
+def file_of(session: int, turn: int) -> str:
     names = [f"field_{session}_{number}" for number in range(30 + 2 * turn)]
     lines = [f"    {name}: int = {number * session}\n" for number, name in enumerate(names)]
     return f"class Record{session}:\n" + "".join(lines) + "    "
@@ -182,11 +182,11 @@ def burst() -> dict[str, Any]:
     """Mean seconds of 15 requests at once against those of 5, in several rounds."""
     with cluster() as one:
         for number in range(4):
-            one.fim(_file(number, 0), max_tokens=8)
+            one.fim(file_of(number, 0), max_tokens=8)
         means: dict[int, list[float]] = {5: [], 15: []}
         for turn in range(2):
             for size, seen in means.items():
-                prompts = [_file(100 * turn + 20 * size + number, 0) for number in range(size)]
+                prompts = [file_of(100 * turn + 20 * size + number, 0) for number in range(size)]
                 with ThreadPoolExecutor(size) as pool:
                     made = list(pool.map(lambda prompt: one.fim(prompt, max_tokens=8), prompts))
                 assert {status for status, _, _ in made} == {200}, made

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-NEEDED = ("fastapi", "jinja2", "prometheus_client", "uvicorn", "httpx")
+NEEDED = ("fastapi", "greenlet", "jinja2", "prometheus_client", "uvicorn", "httpx")
 MISSING = [name for name in NEEDED if importlib.util.find_spec(name) is None]
 
 if MISSING:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from edit_prompt_shapes import Situation, kilo
@@ -21,7 +22,7 @@ CHAT = [{"role": "user", "content": "Name the first month of the year."}]
 
 @pytest.fixture(scope="module")
 def served() -> Iterator[Served]:
-    served = Served(Service(LocalPredictor.load(), Options()))
+    served = Served(Service(LocalPredictor.load(), Options(parallel=3)))
     yield served
     served.stop()
 
@@ -106,3 +107,16 @@ def test_a_message_cannot_pass_for_a_control_token(served: Served) -> None:
     asked = {"model": "redraft", "messages": trick, "max_tokens": 4}
     used = served.client.post("/v1/chat/completions", json=asked).json()["usage"]
     assert used["prompt_tokens"] > tokenizer.count(trick[0]["content"]) > 20
+
+
+def test_answers_to_several_at_once_are_those_to_each_alone(served: Served) -> None:
+    prompts = [f"def {name}(first, second):\n    return first" for name in ("add", "times", "less")]
+
+    def ask(prompt: str) -> str:
+        answer = served.fim(prompt, suffix="\n", user=prompt).json()
+        return str(answer["choices"][0]["text"])
+
+    alone = [ask(prompt) for prompt in prompts]
+    with ThreadPoolExecutor(3) as pool:
+        assert list(pool.map(ask, prompts)) == alone
+    assert alone[0].startswith(" + second")

@@ -77,7 +77,7 @@ def test_the_sdks_say_it(serve: Serve) -> None:
 
 def test_what_waits_for_longer_than_its_client_is_not_begun(serve: Serve) -> None:
     served = serve(timeout=20.0)
-    job = served.service.submit(lambda stop: time.sleep(1))
+    job = served.service.submit(lambda _, stop: time.sleep(1))
     answer = served.client.post(
         "/v1/fim/completions",
         json={"model": "redraft", "prompt": "x = "},
