@@ -19,6 +19,7 @@ from typing import NoReturn
 
 from lsp_server import __version__
 from model import bounds
+from model.allocator import give_back_what_is_freed
 
 Parser = argparse.ArgumentParser
 
@@ -55,6 +56,7 @@ class Command:
 
 def main() -> None:
     """Entry point of `redraft`. Exits with the command's code."""
+    give_back_what_is_freed()
     sys.exit(run())
 
 
