@@ -76,13 +76,14 @@ export class CodeServer {
     return path.join(this.workspace, name);
   }
 
-  /** Put the server's command where a user's own programs are. */
-  addCommand(): void {
-    const folder = path.join(this.home, '.local', 'bin');
+  /** Put the server's command into a folder of the user's home. */
+  addCommand(...folders: string[]): string {
+    const folder = path.join(this.home, ...folders);
     mkdirSync(folder, { recursive: true });
     const command = path.join(folder, 'redraft');
     writeFileSync(command, `#!/bin/sh\nexec '${PYTHON}' -m lsp_server "$@"\n`);
     chmodSync(command, 0o755);
+    return command;
   }
 
   /** Another extension, which owns command names that our server answers to. Found at the first start. */

@@ -1,5 +1,6 @@
 /** Brings the server where there is none: from a copy of the repository, or a command that the user names. */
 
+import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import * as path from 'node:path';
 import * as vscode from 'vscode';
@@ -34,10 +35,14 @@ async function useCopy(folder: string, log: vscode.LogOutputChannel): Promise<vo
   const own = path.join(folder, '.venv', WINDOWS ? 'Scripts' : 'bin');
   const command = path.join(own, WINDOWS ? 'redraft.exe' : 'redraft');
   if (existsSync(command)) return useCommand(command);
+  if (!existsSync(path.join(folder, 'lsp_server', 'cli.py'))) {
+    void vscode.window.showErrorMessage(`Redraft: ${folder} is no copy of the Redraft repository.`);
+    return;
+  }
   const active = await activePython(log);
   const python = active ?? path.join(own, 'python');
-  if (!active && !(await run(WINDOWS ? 'python' : 'python3', ['-m', 'venv', '.venv'], folder))) return;
-  if (!(await run(python, ['-m', 'pip', 'install', '-c', 'constraints.txt', '-e', '.'], folder))) return;
+  if (!active && !(await run(WINDOWS ? 'python' : 'python3', ['-m', 'venv', '.venv'], folder, log))) return;
+  if (!(await run(python, ['-m', 'pip', 'install', '-c', 'constraints.txt', '-e', '.'], folder, log))) return;
   if (active) await vscode.commands.executeCommand('redraft.restart');
   else await useCommand(command);
 }
@@ -47,16 +52,27 @@ async function useCommand(command: string): Promise<void> {
   await vscode.workspace.getConfiguration('redraft').update('serverCommand', [command, 'lsp'], target);
 }
 
-/** Run a command in a terminal that the user sees; whether it went well. */
-async function run(command: string, args: string[], cwd: string): Promise<boolean> {
-  const execution = new vscode.ProcessExecution(command, args, { cwd });
-  const task = new vscode.Task({ type: 'process' }, vscode.TaskScope.Global, 'Install Redraft', 'Redraft', execution);
-  const started = await vscode.tasks.executeTask(task);
-  return new Promise((resolve) => {
-    const ended = vscode.tasks.onDidEndTaskProcess((event) => {
-      if (event.execution !== started) return;
-      ended.dispose();
-      resolve(event.exitCode === 0);
+/** Run a command, what it says going to the log; whether it went well. */
+async function run(command: string, args: string[], cwd: string, log: vscode.LogOutputChannel): Promise<boolean> {
+  log.info(`${cwd}: ${[command, ...args].join(' ')}`);
+  const options = { location: vscode.ProgressLocation.Notification, title: 'Redraft: setting up the server', cancellable: true };
+  const code = await vscode.window.withProgress(options, (_, cancelled) => new Promise<number | string>((resolve) => {
+    const child = spawn(command, args, { cwd });
+    const say = (text: Buffer) => {
+      log.info(text.toString().trimEnd());
+    };
+    child.stdout.on('data', say);
+    child.stderr.on('data', say);
+    child.on('error', (error) => {
+      resolve(String(error));
     });
-  });
+    child.on('close', (status, signal) => {
+      resolve(status ?? String(signal));
+    });
+    cancelled.onCancellationRequested(() => child.kill());
+  }));
+  if (code === 0) return true;
+  log.error(`${command} ended with ${code}`);
+  void vscode.window.showErrorMessage('Redraft: the server was not set up; the log says why.');
+  return false;
 }

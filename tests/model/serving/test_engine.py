@@ -39,7 +39,14 @@ class Watched:
 
     def hold(self) -> None:
         """Keep the worker thread busy until `gate` is set, so that what comes meanwhile arrives at once."""
-        self.engine.submit(lambda _, stop: self.gate.wait(10))
+        begun = threading.Event()
+
+        def work(desk: str, stop: Stop) -> None:
+            begun.set()
+            self.gate.wait(10)
+
+        self.engine.submit(work)
+        assert begun.wait(5)
 
 
 @pytest.fixture
