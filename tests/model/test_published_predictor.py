@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from model.config import ModelError
 from model.context import ContextBuilder
 from model.families import FAMILIES, open_published
 from model.library import Choice, choose, chosen, folder_of, load, models_folder, pulled
-from model.protocol import Predictor, Request, Stop
+from model.protocol import Prediction, Predictor, Request, Stop
 from model.published_predictor import NOT_SERVED, PublishedPredictor, whole_lines
 from model.published_prompt import fenced, infill_prompt, instruction
 
@@ -367,3 +368,27 @@ def test_redraft_s_own_checkpoints_are_loaded_as_before(tmp_path: Path) -> None:
 def test_a_way_of_decoding_is_for_redraft_s_own_models(folders) -> None:
     with pytest.raises(ModelError, match="--decoding causal"):
         load(str(folders["sdar"]), decoding="causal")
+
+
+@pytest.mark.parametrize("name", FILLS)
+def test_side_by_side_they_answer_what_they_answer_alone(name: str, folders) -> None:
+    together = pytest.importorskip("model.together")
+    texts = [TEXT, TEXT.replace("area", "size"), "x = 1\n" + TEXT]
+    asked = [request(text=text, cursor=text.index("wi\n") + 2) for text in texts]
+
+    def told(made: Prediction) -> tuple[object, ...]:
+        return made.edits, made.forwards, made.tokens
+
+    alone = [told(load(str(folders[name]), threads=1).predict(one, Stop())) for one in asked]
+    room = together.Together()
+    several = together.side_by_side(load(str(folders[name]), threads=1), len(asked), room)
+    found: dict[int, tuple[object, ...]] = {}
+
+    def work(number: int) -> Callable[[], None]:
+        one, predictor = asked[number], several[number]
+        return lambda: found.update({number: told(predictor.predict(one, Stop()))})
+
+    arriving = iter([[work(number) for number in range(len(asked))]])
+    room.run(lambda: next(arriving, ()))
+    assert [found[number] for number in range(len(asked))] == alone
+    assert all(forwards for _, forwards, _ in alone)
