@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 A = TypeVar("A")
 B = TypeVar("B")
 
-MOST_ROWS = 256
-"""Rows of a common pass, unless one request alone brings more: a pass is not interrupted."""
+BESIDE = {"cpu": 64}
+BESIDE_ON_A_GPU = 1024
+"""Rows beside those of the one that has waited longest. More are no cheaper together, and a pass is not interrupted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +54,10 @@ class Lane(greenlet):
 
 
 class Together:
-    """Runs requests side by side, in the thread that calls `run`."""
+    """Runs requests side by side, in the thread that calls `run`; `beside` bounds the rows of a common pass."""
 
-    def __init__(self) -> None:
+    def __init__(self, beside: int = BESIDE["cpu"]) -> None:
+        self._beside = beside
         self._lanes: list[Lane] = []
 
     def step(
@@ -88,17 +90,19 @@ class Together:
             self._lanes = [lane for lane in self._lanes if not lane.dead]
 
     def _pass(self) -> None:
-        """One step of those that wait for the same, the first come first."""
+        """One step of those that wait for the same: of the one that has waited longest, and of the smallest others, so
+        that who writes does not wait for those who read long prompts."""
         waiting = [(lane, lane.waits_for) for lane in self._lanes if lane.waits_for is not None]
         if not waiting:
             return
-        _, first = min(waiting, key=lambda pair: pair[1].rank)
-        group: list[Lane] = []
-        rows = 0
-        for lane, step in waiting:
-            if step.run == first.run and (not group or rows + step.rows <= MOST_ROWS):
+        eldest, first = min(waiting, key=lambda pair: pair[1].rank)
+        others = [(lane, step.rows) for lane, step in waiting if step.run == first.run]
+        group, rows = [eldest], 0
+        for lane, count in sorted(others[1:], key=lambda pair: pair[1]):
+            rows += count
+            if rows <= self._beside:
                 group.append(lane)
-                rows += step.rows
+        self._lanes = [lane for lane in self._lanes if lane not in group] + group
         arguments = [lane.waits_for.argument for lane in group if lane.waits_for is not None]
         try:
             results = first.run(arguments)
@@ -130,6 +134,11 @@ class Sharing(Predictor, Protocol):
     def trunk(self) -> Transformer: ...
 
     def sibling(self) -> Predictor: ...
+
+
+def together_on(device: str) -> Together:
+    """For a model on a device, by its name in torch."""
+    return Together(BESIDE.get(device.partition(":")[0], BESIDE_ON_A_GPU))
 
 
 def side_by_side(predictor: Predictor, count: int, together: Together) -> list[Predictor]:

@@ -28,7 +28,7 @@ from model.serving.security import Guard
 from model.serving.sessions import session_key
 from model.serving.streams import ClientGone, watched
 from model.serving.tokens import Meter
-from model.together import Together, side_by_side
+from model.together import side_by_side, together_on
 
 T = TypeVar("T")
 Work = Callable[[Answerer, Stop], T]
@@ -78,7 +78,7 @@ class Service:
         self.predictor, self.options = predictor, options
         self.name = predictor.name
         self.started = int(time.time())
-        together = Together()
+        together = together_on(getattr(predictor, "device", "cpu"))
         answerers = [
             Answerer(one, author_for(one), Meter(one), threshold)
             for one in side_by_side(predictor, options.parallel, together)

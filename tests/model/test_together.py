@@ -14,7 +14,7 @@ from tiny import random_bundle
 from model.bundle import Bundle
 from model.denoise import Decoding
 from model.protocol import Stop
-from model.together import MOST_ROWS, Together
+from model.together import Together
 
 Work = Callable[[], None]
 
@@ -86,13 +86,23 @@ def test_a_low_rank_goes_first_so_that_a_high_one_has_company() -> None:
     assert sorted(got) == [2, 4, 14]
 
 
-def test_a_pass_has_a_limit_unless_one_request_is_beyond_it_alone() -> None:
-    together, recorded = Together(), Recorded()
-    half = [
-        asks(together, [(recorded, n)], [], rows=MOST_ROWS // 2 + (n == 3)) for n in range(1, 4)
+def test_a_pass_has_a_limit_beside_the_one_that_has_waited_longest() -> None:
+    together, recorded = Together(beside=10), Recorded()
+    rows = {1: 90, 2: 6, 3: 5, 4: 4, 5: 70}
+    run(together, [asks(together, [(recorded, n)], [], rows=count) for n, count in rows.items()])
+    assert recorded.groups == [[1, 4, 3], [2], [5]]
+
+
+def test_nobody_waits_for_long_and_the_small_go_with_every_one() -> None:
+    together, recorded = Together(beside=10), Recorded()
+    long = [
+        asks(together, [(recorded, 10 * n + turn) for turn in range(3)], [], rows=64)
+        for n in range(1, 4)
     ]
-    run(together, [*half, asks(together, [(recorded, 9)], [], rows=9 * MOST_ROWS)])
-    assert recorded.groups == [[1, 2], [3], [9]]
+    short = asks(together, [(recorded, turn) for turn in range(4)], [])
+    run(together, [*long, short])
+    assert [group[0] for group in recorded.groups] == [10, 20, 30, 11, 21, 31, 12, 22, 32]
+    assert [group[1:] for group in recorded.groups[:5]] == [[0], [1], [2], [3], []]
 
 
 def test_one_that_fails_fails_alone() -> None:
