@@ -25,6 +25,8 @@ class GemmaTokenizer:
         except Exception as error:
             raise ModelError(f"{path} is not a readable tokenizer: {error}") from error
         self._plain.encode_special_tokens = True
+        self.longest = max(map(len, self._plain.get_vocab()), default=1)
+        """Characters of the longest token."""
         added = self._plain.get_added_tokens_decoder()
         self.control = {str(one.content): index for index, one in added.items() if one.special}
         names = sorted(self.control, key=len, reverse=True)

@@ -57,6 +57,8 @@ class Tokenizer:
         self._name({str(name): index for name, index in named if name})
         self._sorted = sorted((piece, i) for i, piece in enumerate(self._bytes) if piece)
         self._exact = dict(self._sorted)
+        self.longest = max(map(len, self._bytes))
+        """Bytes of the longest token."""
 
     def _name(self, control: Mapping[str, int]) -> None:
         """Set how control tokens are written, the longest first where one begins another."""

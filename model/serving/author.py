@@ -6,7 +6,7 @@ nothing of HTTP, of files or of edits.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -58,6 +58,16 @@ class Conversation:
 
 class TooLong(ValueError):
     """The prompt leaves no room for an answer."""
+
+
+def refuse_hopeless(texts: Iterable[str], longest: int, places: int) -> None:
+    """Raise `TooLong` for a prompt that cannot fit even if all its tokens have the `longest` number of bytes. To find
+    the tokens of megabytes takes seconds in which nobody else is served."""
+    least = -(-sum(map(len, texts)) // longest)
+    if least > places:
+        raise TooLong(
+            f"the prompt has {least} tokens or more, and the model reads {places} with its answer"
+        )
 
 
 class NoChat(ValueError):
@@ -138,8 +148,8 @@ class PredictorAuthor:
 class Conversing:
     """What authors that hold conversations share: the model's chat template, and constraints on its answers."""
 
-    def __init__(self, name: str, folder: Path, tokenizer: Tokenizer) -> None:
-        self._name, self._tokenizer = name, tokenizer
+    def __init__(self, name: str, folder: Path, tokenizer: Tokenizer, places: int) -> None:
+        self._name, self._tokenizer, self._places = name, tokenizer, places
         self._template = load_template(folder)
 
     @cached_property
@@ -155,9 +165,11 @@ class Conversing:
         return self._template is not None and self._template.takes_tools
 
     def _prompt(self, asked: Conversation) -> list[int]:
-        """Raises `NoChat`, and ValueError where the template refuses the conversation."""
+        """Raises `NoChat`, `TooLong`, and ValueError where the template refuses the conversation."""
         if self._template is None:
             raise NoChat(f"the model {self._name} was not made for chat")
+        said = (turn.text for turn in asked.turns)
+        refuse_hopeless((asked.told, *said), self._tokenizer.longest, self._places)
         turns = asked.turns
         if asked.told:
             turns = self._template.instructed(self._tokenizer, turns, asked.told)
@@ -172,7 +184,8 @@ class BundleAuthor(Conversing):
     """Writes with the model of a bundle; greedy, so that equal prompts give equal texts."""
 
     def __init__(self, bundle: Bundle) -> None:
-        super().__init__(bundle.config.name, bundle.folder, bundle.tokenizer)
+        places = bundle.prefixes.max_tokens
+        super().__init__(bundle.config.name, bundle.folder, bundle.tokenizer, places)
         self.bundle = bundle
 
     def complete(
@@ -184,6 +197,7 @@ class BundleAuthor(Conversing):
         watch: Watch | None = None,
     ) -> Written:
         """Continue a text. Raises `TooLong`, and `Expired` when not even the prompt could be read in time."""
+        refuse_hopeless([prompt], self._tokenizer.longest, self._places)
         head, required = self.bundle.tokenizer.heal(prompt)
         start = self.bundle.config.special.get("endoftext")
         context = self.bundle.tokenizer.encode(head)
@@ -215,11 +229,10 @@ class BundleAuthor(Conversing):
         watch: Watch | None,
         constraint: Constraint | None = None,
     ) -> Written:
-        room = self.bundle.prefixes.max_tokens - len(context) - len(required)
+        room = self._places - len(context) - len(required)
         if room < 1:
             raise TooLong(
-                f"the prompt has {len(context)} tokens, and the model reads "
-                f"{self.bundle.prefixes.max_tokens} with its answer"
+                f"the prompt has {len(context)} tokens, and the model reads {self._places} with its answer"
             )
         most = min(max_tokens, room)
         cached = self.bundle.prefixes.shared(context)

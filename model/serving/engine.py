@@ -19,6 +19,10 @@ from typing import Generic, TypeVar
 from model.protocol import Cancelled, Stop
 from model.together import Together
 
+WAIT_S = 1.0
+"""How long a request waits for the desk that knows its session while others are free: what is there is read again for
+about as much."""
+
 T = TypeVar("T")
 D = TypeVar("D")
 
@@ -70,7 +74,7 @@ class Desk(Generic[D]):
         self.tools = tools
         self.session = ""
         self.busy = False
-        self.used = 0
+        self.since = 0.0
 
 
 class Engine(Generic[D]):
@@ -95,7 +99,6 @@ class Engine(Generic[D]):
         self._queue: list[tuple[Job[object], Callable[[D], object]]] = []
         self._jobs: set[Job[object]] = set()
         self._running = False
-        self._begun = 0
         self._typical = 0.5
 
     @property
@@ -108,7 +111,7 @@ class Engine(Generic[D]):
     ) -> Job[T]:
         """Hand over work; raises `Busy` when there is no room. `patience` in seconds may shorten its time.
 
-        Work of one session is done at one desk, one after another, as long as it is not given to another session.
+        Work of one session is done at one desk, one after another, unless that takes long and another is free.
         """
         timeout = self.timeout if patience is None else min(self.timeout, patience)
         job: Job[T] = Job(Stop(timeout), timeout, session)
@@ -144,20 +147,21 @@ class Engine(Generic[D]):
                 if desk is None:
                     wait.append((job, work))
                     continue
-                self._begun += 1
-                desk.busy, desk.used, desk.session = True, self._begun, job.session
+                desk.busy, desk.since, desk.session = True, time.monotonic(), job.session
                 begin.append(partial(self._run, desk, job, work))
             self._queue = wait
             self._running = any(desk.busy for desk in self._desks)
             return begin
 
     def _desk_for(self, session: str) -> Desk[D] | None:
-        """The free desk that knows the session, else the one that was free for longest; None while it must wait."""
-        own = next((one for one in self._desks if session and one.session == session), None)
-        if own is not None:
-            return None if own.busy else own
-        free = (desk for desk in self._desks if not desk.busy)
-        return min(free, key=lambda desk: desk.used, default=None)
+        """The free desk that knows the session best, else the one that was free for longest; None where it waits."""
+        own = [desk for desk in self._desks if session and desk.session == session]
+        free = sorted((desk for desk in self._desks if not desk.busy), key=lambda desk: desk.since)
+        if known := [desk for desk in free if desk in own]:
+            return known[-1]
+        if any(time.monotonic() - desk.since < WAIT_S for desk in own):
+            return None
+        return free[0] if free else None
 
     def _run(self, desk: Desk[D], job: Job[object], work: Callable[[D], object]) -> None:
         """Do the work of a job and free its desk; raises nothing."""

@@ -19,6 +19,7 @@ from model.serving.author import (
     Watch,
     Written,
     before_stop,
+    refuse_hopeless,
 )
 
 NOT_ENFORCED = (
@@ -52,6 +53,8 @@ class GemmaAuthor:
         ValueError where the template refuses it."""
         if asked.schema is not None:
             raise SchemaError(NOT_ENFORCED)
+        said = (turn.text for turn in asked.turns)
+        refuse_hopeless(said, self._model.tokenizer.longest, self._model.places)
         context = self._model.template.tokens(self._model.tokenizer, asked.turns, asked.tools)
         most = min(max_tokens, self._model.places - len(context))
         if most < 1:

@@ -32,7 +32,8 @@ class PublishedAuthor(Conversing):
 
     def __init__(self, predictor: PublishedPredictor) -> None:
         published = predictor.published
-        super().__init__(predictor.name, published.folder, published.tokenizer)
+        places = published.config.max_positions
+        super().__init__(predictor.name, published.folder, published.tokenizer, places)
         self._model = predictor
         self.complete = PredictorAuthor(predictor).complete
 

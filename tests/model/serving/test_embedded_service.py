@@ -120,3 +120,16 @@ def test_answers_to_several_at_once_are_those_to_each_alone(served: Served) -> N
     with ThreadPoolExecutor(3) as pool:
         assert list(pool.map(ask, prompts)) == alone
     assert alone[0].startswith(" + second")
+
+
+def test_what_cannot_fit_is_refused_unread(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    tokenizer = served.service.predictor.bundle.tokenizer  # type: ignore[attr-defined]
+    monkeypatch.setattr(tokenizer, "encode", lambda text: pytest.fail("it was read"))
+    text = "word " * 200_000
+    chat = [{"role": "user", "content": text}]
+    for path, body in (("completions", {"prompt": text}), ("chat/completions", {"messages": chat})):
+        answer = served.client.post(f"/v1/{path}", json={"model": "redraft", **body})
+        assert answer.status_code == 400
+        error = answer.json()["error"]
+        assert error["code"] == "context_length_exceeded"
+        assert error["message"].startswith("the prompt has 12346 tokens or more, and the model")

@@ -89,6 +89,24 @@ def test_a_session_keeps_its_desk_and_its_order(watched: Callable[..., Watched])
     ]
 
 
+def test_a_session_does_not_wait_for_long_work_of_its_own_while_a_desk_is_free(
+    watched: Callable[..., Watched], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    it = watched()
+
+    def long(desk: str, stop: Stop) -> str:
+        while "short ends" not in it.told and not stop.expired:
+            it.engine.together.step(halves, 4, rows=1)
+        return desk
+
+    monkeypatch.setattr("model.serving.engine.WAIT_S", 0.1)
+    first = it.engine.submit(long, session="same")
+    short = it.engine.submit(it.work("short"), session="same")
+    assert short.future.result(5) == "desk 1"
+    assert first.future.result(5) == "desk 0"
+    assert it.engine.submit(it.work("next"), session="same").future.result(5) == "desk 1"
+
+
 def test_the_desk_that_was_free_for_longest_is_given_away(watched: Callable[..., Watched]) -> None:
     it = watched()
     names = ("a", "b", "a", "c", "a", "b", "")
